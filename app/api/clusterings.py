@@ -1,0 +1,122 @@
+"""Clusterings: the groups that were found, and who is in them."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from sqlalchemy import select
+
+from app.api import schemas
+from app.api.deps import PageDep, SessionDep, TenantDep, paginate
+from app.api.errors import responses
+from app.core import clusterings
+from app.core.tables import Assignment, Cluster, Clustering, Image
+
+router = APIRouter(prefix="/v1/clusterings", tags=["clusterings"], responses=responses(401))
+
+
+def load_clustering(
+    session: SessionDep, tenant: TenantDep, clustering_id: Annotated[str, Path(max_length=40)]
+) -> Clustering:
+    return clusterings.get_clustering(session, tenant, clustering_id)
+
+
+ClusteringDep = Annotated[Clustering, Depends(load_clustering)]
+
+
+@router.get(
+    "", response_model=schemas.Page[schemas.Clustering], summary="List clusterings, newest first"
+)
+def list_clusterings(
+    request: Request,
+    response: Response,
+    session: SessionDep,
+    tenant: TenantDep,
+    page: PageDep,
+    dataset_id: Annotated[str | None, Query(max_length=40)] = None,
+) -> dict[str, Any]:
+    query = select(Clustering).where(Clustering.tenant == tenant)
+    if dataset_id:
+        query = query.where(Clustering.dataset_id == dataset_id)
+    if page.after:
+        query = query.where(Clustering.id < page.after)
+    rows = session.scalars(query.order_by(Clustering.id.desc()).limit(page.limit + 1)).all()
+    return paginate(
+        request, response, page, rows, key=lambda row: row.id, convert=schemas.Clustering.of
+    )
+
+
+@router.get("/{clustering_id}", responses=responses(404), summary="Look at a clustering")
+def read_clustering(clustering: ClusteringDep) -> schemas.Clustering:
+    return schemas.Clustering.of(clustering)
+
+
+@router.get(
+    "/{clustering_id}/clusters",
+    response_model=schemas.Page[schemas.Cluster],
+    responses=responses(404, 422),
+    summary="List the clusters with their surest images",
+)
+def list_clusters(
+    request: Request,
+    response: Response,
+    session: SessionDep,
+    clustering: ClusteringDep,
+    page: PageDep,
+) -> dict[str, Any]:
+    query = select(Cluster).where(Cluster.clustering_id == clustering.id)
+    if (after := page.after_number) is not None:
+        query = query.where(Cluster.cluster_id > after)
+    rows = session.scalars(query.order_by(Cluster.cluster_id).limit(page.limit + 1)).all()
+    return paginate(
+        request,
+        response,
+        page,
+        rows,
+        key=lambda row: str(row.cluster_id),
+        convert=schemas.Cluster.of,
+    )
+
+
+@router.get(
+    "/{clustering_id}/assignments",
+    response_model=schemas.Page[schemas.Assignment],
+    responses=responses(404, 422),
+    summary="List which image is in which cluster",
+)
+def list_assignments(
+    request: Request,
+    response: Response,
+    session: SessionDep,
+    clustering: ClusteringDep,
+    page: PageDep,
+    cluster_id: Annotated[int | None, Query(ge=0, lt=2**31)] = None,
+) -> dict[str, Any]:
+    """In the order of the upload; `cluster_id` keeps one cluster's."""
+    query = (
+        select(Assignment, Image.name, Cluster.label)
+        .join(Image, Image.id == Assignment.image_id)
+        .join(
+            Cluster,
+            (Cluster.clustering_id == Assignment.clustering_id)
+            & (Cluster.cluster_id == Assignment.cluster_id),
+        )
+        .where(Assignment.clustering_id == clustering.id)
+    )
+    if cluster_id is not None:
+        query = query.where(Assignment.cluster_id == cluster_id)
+    if page.after:
+        query = query.where(Assignment.image_id > page.after)
+    found = session.execute(query.order_by(Assignment.image_id).limit(page.limit + 1))
+    rows = [
+        schemas.Assignment(
+            image_id=row.image_id,
+            name=name,
+            cluster_id=row.cluster_id,
+            label=label,
+            probability=row.probability,
+        )
+        for row, name, label in found
+    ]
+    return paginate(
+        request, response, page, rows, key=lambda row: row.image_id, convert=lambda row: row
+    )

@@ -1,0 +1,125 @@
+"""Every error leaves as RFC 9457 problem+json. The only place that knows HTTP statuses."""
+
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+
+from app.core import errors as core
+
+log = structlog.get_logger()
+
+STATUS: dict[type[core.ServiceError], int] = {
+    core.Unauthorized: 401,
+    core.NotFound: 404,
+    core.Conflict: 409,
+    core.BodyTooLarge: 413,
+    core.TooManyParts: 413,
+    core.UnsupportedFormat: 415,
+    core.InvalidRequest: 422,
+    core.ImageRejected: 422,
+    core.ArchiveRejected: 422,
+    core.QueueFull: 429,
+    core.ModelIntegrity: 503,
+    core.PredictorUnavailable: 503,
+    core.StorageFull: 507,
+}
+_RETRY_AFTER = {429: "2", 503: "5"}
+
+
+class ProblemField(BaseModel):
+    field: str = Field(examples=["n_clusters"])
+    message: str
+
+
+class Problem(BaseModel):
+    """What went wrong, in RFC 9457's form; `code` is stable and meant for programs."""
+
+    type: str = Field(examples=["about:blank"])
+    title: str = Field(examples=["Unprocessable Content"])
+    status: int = Field(examples=[422])
+    detail: str
+    instance: str = Field(examples=["/v1/jobs"])
+    code: str = Field(examples=["invalid_request"])
+    errors: list[ProblemField] = []
+    request_id: str | None = None
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """For a route's OpenAPI entry: these statuses answer with a problem."""
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        status: {"model": Problem, "description": HTTPStatus(status).phrase, "content": content}
+        for status in statuses
+    }
+
+
+def status_of(error: core.ServiceError) -> int:
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+
+
+def problem(
+    request: Request,
+    status: int,
+    code: str,
+    detail: str,
+    errors: list[ProblemField] | None = None,
+    headers: dict[str, str] | None = None,
+) -> JSONResponse:
+    body = Problem(
+        type="about:blank",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        instance=request.url.path,
+        code=code,
+        errors=errors or [],
+        request_id=getattr(request.state, "request_id", None),
+    )
+    headers = dict(headers or {})
+    if status in _RETRY_AFTER:
+        headers["Retry-After"] = _RETRY_AFTER[status]
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(
+        body.model_dump(), status, headers=headers, media_type="application/problem+json"
+    )
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    @app.exception_handler(core.ServiceError)
+    async def _service_error(request: Request, error: core.ServiceError) -> JSONResponse:
+        fields = [ProblemField(field=e.field, message=e.message) for e in error.errors]
+        return problem(request, status_of(error), error.code, error.detail, fields)
+
+    @app.exception_handler(RequestValidationError)
+    async def _validation(request: Request, error: RequestValidationError) -> JSONResponse:
+        fields = [
+            ProblemField(field=".".join(str(p) for p in e["loc"][1:]), message=e["msg"])
+            for e in error.errors()
+        ]
+        detail = "; ".join(f"{f.field}: {f.message}" if f.field else f.message for f in fields)
+        return problem(request, 422, "invalid_request", detail, fields)
+
+    @app.exception_handler(HTTPException)
+    async def _http(request: Request, error: HTTPException) -> JSONResponse:
+        code = HTTPStatus(error.status_code).name.lower()
+        headers = dict(error.headers or {})
+        return problem(request, error.status_code, code, str(error.detail), headers=headers)
+
+    @app.exception_handler(OperationalError)
+    async def _database(request: Request, error: OperationalError) -> JSONResponse:
+        log.error("database_unavailable", reason=str(error.orig))
+        detail = "The database cannot be reached; try again in a moment."
+        return problem(request, 503, "database_unavailable", detail)
+
+    @app.exception_handler(Exception)
+    async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+        log.error("unexpected_error", exc_info=error, path=request.url.path)
+        return problem(request, 500, "internal_error", "Something went wrong on our side.")

@@ -1,0 +1,86 @@
+"""Single images: what is known of them, their bytes, a small picture."""
+
+import threading
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi.responses import FileResponse
+
+from app.api import schemas
+from app.api.deps import RuntimeDep, SessionDep, TenantDep
+from app.api.errors import responses
+from app.core import datasets
+from app.core.images import MEDIA_TYPES, decode_image, thumbnail
+from app.core.runtime import Runtime
+from app.core.storage import blob_key
+from app.core.tables import Image
+
+router = APIRouter(prefix="/v1/images", tags=["images"], responses=responses(401, 404))
+
+# An image's bytes never change under its id.
+_FOREVER = {
+    "Cache-Control": "private, max-age=31536000, immutable",
+    "X-Content-Type-Options": "nosniff",
+}
+_decoding = threading.BoundedSemaphore(2)  # a photo may take 150 MB while it is made small
+
+
+def load_image(
+    session: SessionDep, tenant: TenantDep, image_id: Annotated[str, Path(max_length=40)]
+) -> Image:
+    return datasets.get_image(session, tenant, image_id)
+
+
+ImageDep = Annotated[Image, Depends(load_image)]
+
+
+@router.get("/{image_id}", summary="Look at an image's entry")
+def read_image(image: ImageDep) -> schemas.Image:
+    return schemas.Image.of(image)
+
+
+@router.get(
+    "/{image_id}/content",
+    response_class=FileResponse,
+    responses={200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}}},
+    summary="The original bytes",
+)
+def read_content(runtime: RuntimeDep, image: ImageDep) -> FileResponse:
+    """As they were uploaded; range requests are answered."""
+    path = runtime.storage.path(blob_key(image.sha256))
+    return FileResponse(path, media_type=MEDIA_TYPES[image.format], headers=_FOREVER)
+
+
+@router.get(
+    "/{image_id}/thumbnail",
+    response_class=Response,
+    responses={200: {"content": {"image/webp": {}}}, 304: {"description": "Not changed"}},
+    summary="A small picture",
+)
+def read_thumbnail(
+    runtime: RuntimeDep,
+    image: ImageDep,
+    size: Annotated[
+        Literal["64", "128", "256", "512"], Query(description="Longer side in pixels.")
+    ] = "256",
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    """WebP, made once and kept."""
+    tag = f'"{image.sha256[:32]}-{size}"'
+    headers = {**_FOREVER, "ETag": tag}
+    if if_none_match == tag:
+        return Response(status_code=304, headers=headers)
+    data = _thumbnail(runtime, image.sha256, int(size))
+    return Response(data, media_type="image/webp", headers=headers)
+
+
+def _thumbnail(runtime: Runtime, sha256: str, size: int) -> bytes:
+    key = f"thumbnails/{sha256[:2]}/{sha256}-{size}.webp"
+    if runtime.storage.exists(key):
+        return runtime.storage.read(key)
+    with _decoding:
+        original = runtime.storage.read(blob_key(sha256))
+        limit = runtime.settings.max_image_pixels
+        data = thumbnail(decode_image(original, max_pixels=limit).image, size)
+    runtime.storage.write(key, data)
+    return data

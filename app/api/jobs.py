@@ -1,0 +1,164 @@
+"""Jobs: start, watch, cancel."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from app.api import schemas
+from app.api.deps import (
+    IdempotencyKeyHeader,
+    PageDep,
+    RuntimeDep,
+    SessionDep,
+    TenantDep,
+    paginate,
+)
+from app.api.errors import responses
+from app.core import idempotency, jobs
+from app.core.cluster_jobs import ClusterRequest, create_cluster_job
+from app.core.queue import publish_hint
+from app.core.runtime import Runtime
+from app.core.tables import Job
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses(401))
+_POLL_SECONDS = 0.5
+
+
+def accepted(response: Response, job: schemas.Job) -> None:
+    """Long work is always answered like this."""
+    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    response.headers["Retry-After"] = "1"
+
+
+def load_job(
+    session: SessionDep, tenant: TenantDep, job_id: Annotated[str, Path(max_length=40)]
+) -> Job:
+    return jobs.get_job(session, tenant, job_id)
+
+
+JobDep = Annotated[Job, Depends(load_job)]
+
+
+@router.post(
+    "",
+    status_code=202,
+    responses=responses(404, 409, 422),
+    summary="Start a clustering job",
+)
+def create_job(
+    body: schemas.JobCreate,
+    response: Response,
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    idempotency_key: IdempotencyKeyHeader = None,
+) -> schemas.Job:
+    """Embeds the dataset's images, mines neighbours, trains the heads, and registers a model and
+    a clustering. Whatever an earlier job on the same images has computed is used again."""
+    with idempotency.in_flight(tenant, idempotency_key):
+        job = _accept(runtime, tenant, idempotency_key, body)
+    accepted(response, job)
+    return job
+
+
+def _accept(runtime: Runtime, tenant: str, key: str | None, body: schemas.JobCreate) -> schemas.Job:
+    request_hash = hashlib.sha256(b"jobs" + body.model_dump_json().encode()).hexdigest()
+    request = ClusterRequest(**body.model_dump(exclude={"kind"}))
+    try:
+        with runtime.db.write() as session:
+            if answer := idempotency.recall(session, tenant, key, request_hash):
+                return schemas.Job.model_validate(answer)
+            row = create_cluster_job(session, tenant, request, runtime.settings.weights_dir)
+            job = schemas.Job.of(row)
+            idempotency.remember(session, tenant, key, request_hash, job.model_dump(mode="json"))
+    except IntegrityError:  # a twin in another process was first
+        with runtime.db.read() as session:
+            answer = idempotency.recall(session, tenant, key, request_hash)
+        return schemas.Job.model_validate(answer)
+    publish_hint(runtime.celery, job.id)
+    return job
+
+
+@router.get("", response_model=schemas.Page[schemas.Job], summary="List jobs, newest first")
+def list_jobs(
+    request: Request,
+    response: Response,
+    session: SessionDep,
+    tenant: TenantDep,
+    page: PageDep,
+    status: Annotated[schemas.JobStatus | None, Query()] = None,
+    dataset_id: Annotated[str | None, Query(max_length=40)] = None,
+) -> dict[str, Any]:
+    query = select(Job).where(Job.tenant == tenant)
+    if status:
+        query = query.where(Job.status == status)
+    if dataset_id:
+        query = query.where(Job.dataset_id == dataset_id)
+    if page.after:
+        query = query.where(Job.id < page.after)
+    rows = session.scalars(query.order_by(Job.id.desc()).limit(page.limit + 1)).all()
+    return paginate(request, response, page, rows, key=lambda row: row.id, convert=schemas.Job.of)
+
+
+@router.get("/{job_id}", responses=responses(404), summary="Look at a job")
+def read_job(job: JobDep) -> schemas.Job:
+    return schemas.Job.of(job)
+
+
+@router.post(
+    "/{job_id}:cancel",
+    status_code=202,
+    responses=responses(404, 409),
+    summary="Cancel a job",
+)
+def cancel_job(
+    runtime: RuntimeDep, tenant: TenantDep, job_id: Annotated[str, Path(max_length=40)]
+) -> schemas.Job:
+    """A waiting job is cancelled at once, a running one within seconds. What it has computed
+    stays and is used again by the next job on the same images."""
+    with runtime.db.write() as session:
+        return schemas.Job.of(jobs.cancel(session, tenant, job_id))
+
+
+@router.get(
+    "/{job_id}/events",
+    response_class=EventSourceResponse,
+    responses=responses(404),
+    summary="Follow a job as it goes",
+)
+async def job_events(
+    runtime: RuntimeDep,
+    job: JobDep,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """Server-sent events: `progress` while it runs, `status` when its status changes, each with
+    the whole job as data. The stream ends with the job. A client that reconnects with
+    `Last-Event-ID` is told only what is newer."""
+    seen = int(last_event_id) if last_event_id and last_event_id.isdecimal() else 0
+    status = job.status if seen else None
+    row: Job | None = job
+    while row is not None:
+        if row.version > seen:
+            changed = row.status != status
+            seen, status = row.version, row.status
+            yield ServerSentEvent(
+                data=schemas.Job.of(row),
+                event="status" if changed else "progress",
+                id=str(seen),
+                retry=2000,
+            )
+        if row.status in jobs.FINAL:
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+        row = await run_in_threadpool(_reload, runtime, job.id)
+
+
+def _reload(runtime: Runtime, job_id: str) -> Job | None:
+    with runtime.db.read() as session:
+        return session.get(Job, job_id)

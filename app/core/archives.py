@@ -1,0 +1,201 @@
+"""Zip and tar uploads, member by member, with every count and size checked on real bytes."""
+
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from app.core.errors import (
+    ArchiveInvalid,
+    ArchiveTooLarge,
+    ArchiveUnsafePath,
+    ImageTooLarge,
+    ImageUndecodable,
+)
+
+HEAD_BYTES = 512
+_RATIO_SLACK = 16 * 1024 * 1024  # small archives may expand further than the ratio allows
+_CHECK_AT_ONCE = 20_000  # members; a longer listing is checked while it is read
+_LITTER = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"}
+_BROKEN_MEMBER = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchiveLimits:
+    max_members: int
+    max_ratio: float
+    max_member_bytes: int
+
+
+@dataclass(frozen=True)
+class Member:
+    position: int
+    name: str
+    read: Callable[[], bytes]  # raises ImageRejected if only this member is bad
+
+
+def check_archive(path: Path, limits: ArchiveLimits) -> None:
+    """What can be known at once about an upload, so that the sender hears of it in the answer."""
+    kind = archive_kind(path)
+    if kind == "zip" and _zip_member_count(path) <= _CHECK_AT_ONCE:
+        for _ in _zip_members(path, limits):
+            pass
+
+
+def member_count(path: Path) -> int:
+    """How many members to expect, folders included; 0 if only reading it all would tell."""
+    return _zip_member_count(path) if archive_kind(path) == "zip" else 0
+
+
+def archive_kind(path: Path) -> str:
+    with path.open("rb") as file:
+        kind = _kind(file.read(HEAD_BYTES))
+    if kind is None:
+        raise ArchiveInvalid("The upload is neither a zip nor a tar archive.")
+    return kind
+
+
+def is_archive_head(head: bytes) -> bool:
+    """Whether a file that starts like this is taken as an archive."""
+    return _kind(head) is not None
+
+
+def _kind(head: bytes) -> str | None:
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return "zip"
+    if head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")) or head[257:262] == b"ustar":
+        return "tar"
+    return None
+
+
+def read_members(path: Path, limits: ArchiveLimits) -> Iterator[Member]:
+    """The files in an archive, in order. A member must be read before the next is asked for."""
+    budget = _Budget(path, limits)
+    if archive_kind(path) == "zip":
+        yield from _read_zip(path, limits, budget)
+    else:
+        yield from _read_tar(path, limits, budget)
+
+
+def checked_name(name: str) -> str:
+    parts = PurePosixPath(name.replace("\\", "/"))
+    if parts.is_absolute() or ".." in parts.parts or (len(name) > 1 and name[1] == ":"):
+        raise ArchiveUnsafePath(f"The member {name[:200]!r} points outside the archive.")
+    return name
+
+
+class _Budget:
+    """Bytes that have really come out, against the bytes that were sent."""
+
+    def __init__(self, path: Path, limits: ArchiveLimits) -> None:
+        self._left = path.stat().st_size * limits.max_ratio + _RATIO_SLACK
+        self._limits = limits
+
+    def read(self, file: IO[bytes]) -> bytes:
+        data = file.read(self._limits.max_member_bytes + 1)
+        self.spend(len(data))
+        if len(data) > self._limits.max_member_bytes:
+            raise ImageTooLarge(f"Larger than {self._limits.max_member_bytes:,} bytes.")
+        return data
+
+    def spend(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise ArchiveTooLarge(
+                f"The archive expands to more than {self._limits.max_ratio:g} times its size."
+            )
+
+
+def _read_zip(path: Path, limits: ArchiveLimits, budget: _Budget) -> Iterator[Member]:
+    with zipfile.ZipFile(path) as archive:
+        for position, info in enumerate(_zip_members(path, limits)):
+
+            def read(info: zipfile.ZipInfo = info) -> bytes:
+                try:
+                    with archive.open(info) as file:
+                        return budget.read(file)
+                except _BROKEN_MEMBER as error:
+                    raise ImageUndecodable(f"Cannot be unpacked: {error}") from error
+
+            yield Member(position, info.filename, read)
+
+
+def _zip_members(path: Path, limits: ArchiveLimits) -> Iterator[zipfile.ZipInfo]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            listing = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
+        raise ArchiveInvalid(f"The zip archive is damaged: {error}") from error
+    if len(listing) > limits.max_members:
+        raise _too_many(limits)
+    for info in listing:
+        name = checked_name(info.filename)
+        if stat.S_ISLNK(info.external_attr >> 16):
+            raise ArchiveUnsafePath(f"The member {name[:200]!r} is a link.")
+        if info.flag_bits & 0x1:
+            raise ArchiveInvalid("The zip archive is encrypted; send it without a password.")
+        if not info.is_dir() and not _is_litter(name):
+            yield info
+
+
+def _zip_member_count(path: Path) -> int:
+    """From the closing record, without loading a directory that may list millions."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 65_557))
+        tail = file.read()
+    at = tail.rfind(b"PK\x05\x06")
+    return struct.unpack_from("<H", tail, at + 10)[0] if 0 <= at <= len(tail) - 22 else 0
+
+
+def _read_tar(path: Path, limits: ArchiveLimits, budget: _Budget) -> Iterator[Member]:
+    try:
+        with tarfile.open(path, mode="r|*") as archive:
+            yield from _tar_members(archive, limits, budget)
+    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
+        raise ArchiveInvalid(f"The tar archive is damaged: {error}") from error
+
+
+def _tar_members(
+    archive: tarfile.TarFile, limits: ArchiveLimits, budget: _Budget
+) -> Iterator[Member]:
+    position = 0
+    for seen, info in enumerate(archive):
+        archive.members = []  # type: ignore[attr-defined] # tarfile would keep every header it has seen
+        if seen >= limits.max_members:
+            raise _too_many(limits)
+        name = checked_name(info.name)
+        if info.isdir() or _is_litter(name):
+            continue
+        if not info.isfile():
+            raise ArchiveUnsafePath(f"The member {name[:200]!r} is a link or a device.")
+
+        def read(info: tarfile.TarInfo = info) -> bytes:
+            file = archive.extractfile(info)
+            assert file is not None  # a regular file
+            return budget.read(file)
+
+        if info.size > limits.max_member_bytes:
+            budget.spend(info.size)
+        yield Member(position, name, read)
+        position += 1
+
+
+def _too_many(limits: ArchiveLimits) -> ArchiveTooLarge:
+    return ArchiveTooLarge(f"The archive has more than {limits.max_members:,} members.")
+
+
+def _is_litter(name: str) -> bool:
+    parts = PurePosixPath(name.replace("\\", "/")).parts
+    return any(part in _LITTER or part.startswith("._") for part in parts)

@@ -1,0 +1,69 @@
+"""Engine and sessions. A session is one unit of work: it commits whole or not at all."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.orm import Session
+
+_BUSY_MS = 30_000  # a writer waits this long for another one's transaction
+
+
+class Database:
+    """`read()` for looking, `write()` for changing; both give a SQLAlchemy session."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = _create_engine(url)
+        self._writer = self.engine.execution_options(temi_write=True)
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        with Session(self.engine, expire_on_commit=False) as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        with Session(self._writer, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    def dispose(self) -> None:
+        self.engine.dispose()
+
+
+def _create_engine(url: str) -> Engine:
+    if make_url(url).get_backend_name() == "sqlite":
+        return _sqlite_engine(url)
+    return create_engine(
+        url,
+        pool_pre_ping=True,
+        pool_timeout=10,
+        connect_args={"connect_timeout": 5, "options": "-c statement_timeout=60000"},
+    )
+
+
+def _sqlite_engine(url: str) -> Engine:
+    if database := make_url(url).database:
+        Path(database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url, connect_args={"timeout": _BUSY_MS / 1000})
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # we say BEGIN ourselves, below
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        # A transaction that reads first and writes later could not wait for its turn in WAL:
+        # SQLite refuses the upgrade at once. Writers therefore take the lock when they start.
+        writes = connection.get_execution_options().get("temi_write", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine

@@ -1,0 +1,130 @@
+"""What can go wrong, by stable code. The HTTP status of each lives at the border."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FieldError:
+    field: str
+    message: str
+
+
+class ServiceError(Exception):
+    """Base of every error that a user may see."""
+
+    code = "internal_error"
+
+    def __init__(self, detail: str, *, errors: Sequence[FieldError] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = tuple(errors)
+
+    def as_dict(self) -> dict[str, object]:
+        return {"code": self.code, "detail": self.detail}
+
+
+class NotFound(ServiceError):
+    code = "not_found"
+
+
+class InvalidRequest(ServiceError):
+    code = "invalid_request"
+
+    @classmethod
+    def field(cls, field: str, message: str) -> "InvalidRequest":
+        return cls(f"{field}: {message}", errors=[FieldError(field, message)])
+
+
+class Unauthorized(ServiceError):
+    code = "unauthorized"
+
+
+class Conflict(ServiceError):
+    code = "conflict"
+
+
+class DatasetNotReady(Conflict):
+    code = "dataset_not_ready"
+
+
+class JobFinished(Conflict):
+    code = "job_finished"
+
+
+class IdempotencyInProgress(Conflict):
+    code = "idempotency_in_progress"
+
+
+class IdempotencyMismatch(InvalidRequest):
+    code = "idempotency_mismatch"
+
+
+class BodyTooLarge(ServiceError):
+    code = "body_too_large"
+
+
+class TooManyParts(ServiceError):
+    code = "too_many_parts"
+
+
+class StorageFull(ServiceError):
+    code = "storage_full"
+
+
+class QueueFull(ServiceError):
+    code = "queue_full"
+
+
+class ModelIntegrity(ServiceError):
+    code = "model_integrity"
+
+
+class PredictorUnavailable(ServiceError):
+    code = "predictor_unavailable"
+
+
+class LeaseLost(ServiceError):
+    """Another worker holds the job now; whatever this one still wants to write is void."""
+
+    code = "lease_lost"
+
+
+class ArchiveRejected(ServiceError):
+    """The upload as a whole cannot be used."""
+
+
+class ArchiveInvalid(ArchiveRejected):
+    code = "archive_invalid"
+
+
+class ArchiveTooLarge(ArchiveRejected):
+    code = "archive_too_large"
+
+
+class ArchiveUnsafePath(ArchiveRejected):
+    code = "archive_unsafe_path"
+
+
+class DatasetEmpty(ArchiveRejected):
+    code = "dataset_empty"
+
+
+class TooManyBadFiles(ArchiveRejected):
+    code = "too_many_bad_files"
+
+
+class ImageRejected(ServiceError):
+    """One file cannot be used; the others go on."""
+
+
+class ImageUndecodable(ImageRejected):
+    code = "image_undecodable"
+
+
+class ImageTooLarge(ImageRejected):
+    code = "image_too_large"
+
+
+class UnsupportedFormat(ImageRejected):
+    code = "unsupported_format"

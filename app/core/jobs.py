@@ -1,0 +1,221 @@
+"""The life of a job in the database: created, claimed, kept alive, finished, found again.
+
+A worker that has claimed a job holds a fence number. Each write of a running job names that
+number and the write is void if another worker has claimed since, so a worker that was thought
+dead can do no harm when it wakes up.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, case, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.core.clock import db_now
+from app.core.datasets import fail_dataset
+from app.core.errors import JobFinished, LeaseLost, NotFound
+from app.core.ids import new_id
+from app.core.tables import Dataset, Job
+
+CANCELLED = {"code": "cancelled", "detail": "The job was cancelled."}
+FINAL = ("cancelled", "succeeded", "failed")
+STAGES = {
+    "ingest": ["ingest"],
+    "cluster": ["embed", "mine", "train", "evaluate", "register"],
+}
+_HINT_BACKOFF = 60.0  # seconds at most between two messages for one waiting job
+_HINTS_A_SWEEP = 32
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a running job is. `checkpoint` says that work was saved since the last report."""
+
+    stage: str
+    completed: int
+    total: int
+    failed: int = 0
+    rate: float | None = None
+    checkpoint: bool = False
+
+
+def create_job(
+    session: Session,
+    *,
+    tenant: str,
+    kind: str,
+    dataset: Dataset,
+    config: dict[str, Any],
+) -> Job:
+    job = Job(
+        id=new_id("job"),
+        tenant=tenant,
+        kind=kind,
+        dataset_id=dataset.id,
+        dataset_fingerprint=dataset.fingerprint,
+        config=config,
+        stages=STAGES[kind],
+    )
+    session.add(job)
+    session.flush()
+    return job
+
+
+def get_job(session: Session, tenant: str, job_id: str) -> Job:
+    job = session.scalar(select(Job).where(Job.id == job_id, Job.tenant == tenant))
+    if job is None:
+        raise NotFound(f"There is no job {job_id}.")
+    return job
+
+
+def claim(session: Session, job_id: str, *, worker: str, lease_seconds: float) -> Job | None:
+    """Take a job that waits, or whose worker has been silent for a whole lease."""
+    orphaned = and_(Job.status.in_(["running", "cancelling"]), Job.lease_until < db_now())
+    return session.scalar(
+        update(Job)
+        .where(Job.id == job_id, or_(Job.status == "queued", orphaned))
+        .values(
+            status=case((Job.status == "queued", "running"), else_=Job.status),
+            crashes=Job.crashes + case((Job.status == "running", 1), else_=0),
+            fence=Job.fence + 1,
+            lease_until=db_now() + lease_seconds,
+            hint_at=db_now() + lease_seconds,
+            hints=0,
+            worker=worker,
+            started_at=case((Job.started_at.is_(None), db_now()), else_=Job.started_at),
+            version=Job.version + 1,
+        )
+        .returning(Job)
+        .execution_options(synchronize_session=False, populate_existing=True)
+    )
+
+
+def heartbeat(
+    session: Session, job_id: str, fence: int, *, lease_seconds: float, progress: Progress | None
+) -> str:
+    """Keep the lease, tell the progress; returns the status, which may have become cancelling."""
+    values: dict[str, Any] = {
+        "lease_until": db_now() + lease_seconds,
+        "hint_at": db_now() + lease_seconds,
+    }
+    if progress is not None:
+        values |= _shown(progress) | {"version": Job.version + 1}
+        if progress.checkpoint:
+            values["crashes"] = 0
+    return _fenced(session, job_id, fence, values)
+
+
+def finish(
+    session: Session,
+    job_id: str,
+    fence: int,
+    *,
+    status: str,
+    result: dict[str, Any] | None = None,
+    error: dict[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """The final state, in one transaction with whatever the caller writes of the outcome."""
+    values = {
+        "status": status,
+        "result": result,
+        "error": error,
+        "finished_at": db_now(),
+        "lease_until": 0.0,
+        "version": Job.version + 1,
+        **_shown(progress),
+    }
+    _fenced(session, job_id, fence, values)
+    job = session.get_one(Job, job_id)
+    if job.kind == "ingest" and status != "succeeded":
+        fail_dataset(session, job.dataset_id, error or CANCELLED)
+
+
+def release(session: Session, job_id: str, fence: int, *, crashed: bool) -> None:
+    """Give a job back, to be taken up again where its artefacts end."""
+    values = {
+        "status": case((Job.status == "running", "queued"), else_=Job.status),
+        "crashes": Job.crashes + int(crashed),
+        "lease_until": 0.0,
+        "hint_at": db_now(),
+        "version": Job.version + 1,
+    }
+    _fenced(session, job_id, fence, values)
+
+
+def check_fence(session: Session, job_id: str, fence: int) -> None:
+    """Guard a transaction of a running job: locks the row, so no claim can pass it."""
+    _fenced(session, job_id, fence, {"fence": Job.fence})
+
+
+def record_timing(
+    session: Session, job_id: str, fence: int, stage: str, seconds: float, skipped: bool
+) -> None:
+    job = session.get_one(Job, job_id)
+    timing = {"seconds": round(seconds, 3), "skipped": skipped}
+    _fenced(session, job_id, fence, {"timings": {**job.timings, stage: timing}})
+
+
+def cancel(session: Session, tenant: str, job_id: str) -> Job:
+    """At once if it waits; if it runs, its worker reads the flag at its next heartbeat."""
+    job = get_job(session, tenant, job_id)
+    if job.status in FINAL and job.status != "cancelled":
+        raise JobFinished(f"The job has already {job.status}; there is nothing to cancel.")
+    waits = Job.status == "queued"
+    session.execute(
+        update(Job)
+        .where(Job.id == job_id, Job.status.in_(["queued", "running"]))
+        .values(
+            status=case((waits, "cancelled"), else_="cancelling"),
+            finished_at=case((waits, db_now()), else_=Job.finished_at),
+            version=Job.version + 1,
+        )
+        .execution_options(synchronize_session=False)
+    )
+    session.refresh(job)
+    if job.status == "cancelled" and job.kind == "ingest":
+        fail_dataset(session, job.dataset_id, CANCELLED)
+    return job
+
+
+def due_for_hint(session: Session) -> Sequence[str]:
+    """Jobs whose next message is due: waiting ones with back-off, orphaned ones at once."""
+    open_job = Job.status.in_(["queued", "running", "cancelling"])
+    due = (
+        select(Job.id)
+        .where(open_job, Job.hint_at <= db_now())
+        .order_by(Job.id)
+        .limit(_HINTS_A_SWEEP)
+        .scalar_subquery()
+    )
+    backoff: ColumnElement[float] = case(
+        (Job.hints >= 4, _HINT_BACKOFF), else_=5.0 * (Job.hints + 1)
+    )
+    return session.scalars(
+        update(Job)
+        .where(Job.id.in_(due))
+        .values(hints=Job.hints + 1, hint_at=db_now() + backoff)
+        .returning(Job.id)
+        .execution_options(synchronize_session=False)
+    ).all()
+
+
+def _shown(progress: Progress | None) -> dict[str, Any]:
+    if progress is None:
+        return {}
+    columns = ("stage", "completed", "total", "failed", "rate")
+    return {name: getattr(progress, name) for name in columns}
+
+
+def _fenced(session: Session, job_id: str, fence: int, values: dict[str, Any]) -> str:
+    status = session.scalar(
+        update(Job)
+        .where(Job.id == job_id, Job.fence == fence, Job.status.in_(["running", "cancelling"]))
+        .values(**values)
+        .returning(Job.status)
+        .execution_options(synchronize_session=False)
+    )
+    if status is None:
+        raise LeaseLost(f"Job {job_id} is no longer held with fence {fence}.")
+    return status

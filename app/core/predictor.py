@@ -1,0 +1,163 @@
+"""Labels for new images, computed in a process of its own.
+
+Torch brings about a gigabyte and holds the interpreter for long stretches: the API stays small
+and quick without it. A process that dies on a bad file takes no request down but its own.
+"""
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.core.errors import (
+    ImageRejected,
+    ImageTooLarge,
+    ModelIntegrity,
+    PredictorUnavailable,
+    QueueFull,
+)
+from app.core.images import decode_image
+from app.core.processes import die_with_parent
+from app.core.registry import read_verified
+from app.core.settings import Settings
+from app.core.storage import LocalStorage
+
+if TYPE_CHECKING:
+    from temi.backbones import Backbone
+    from temi.model import ClusterModel
+
+_TIMEOUT = 300.0
+_MODELS_KEPT = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFiles:
+    """What is needed to load a version; hashable, so that a loaded one is found again."""
+
+    folder: str
+    model_sha256: str
+    backbone: str
+    weights_sha256: str
+    temperature: float
+
+    @classmethod
+    def of(cls, folder: str, files: Mapping[str, str], manifest: Mapping[str, Any]) -> "ModelFiles":
+        return cls(
+            folder=folder,
+            model_sha256=files["model.safetensors"],
+            backbone=manifest["backbone"],
+            weights_sha256=manifest["weights_sha256"],
+            temperature=manifest["temperature"],
+        )
+
+
+Outcome = npt.NDArray[np.float32] | ImageRejected
+"""Probabilities of the clusters (C,), or why this image has none."""
+
+
+class Predictor:
+    """The API's side: a bounded queue before one child process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._waiting = threading.BoundedSemaphore(settings.predict_queue)
+        self._lock = threading.Lock()
+        self._pool: ProcessPoolExecutor | None = None
+
+    def predict(self, model: ModelFiles, images: Sequence[bytes]) -> list[Outcome]:
+        if not self._waiting.acquire(blocking=False):
+            raise QueueFull("Too many predictions are waiting; try again in a moment.")
+        try:
+            return self._get_pool().submit(_predict, model, images).result(_TIMEOUT)
+        except BrokenExecutor as error:
+            self.close()
+            raise PredictorUnavailable(
+                "The prediction process died; a new one starts with the next request."
+            ) from error
+        except TimeoutError as error:
+            self.close()
+            raise PredictorUnavailable("The prediction took too long.") from error
+        finally:
+            self._waiting.release()
+
+    def close(self) -> None:
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _get_pool(self) -> ProcessPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(
+                    max_workers=1,
+                    mp_context=multiprocessing.get_context("spawn"),
+                    initializer=_start_child,
+                    initargs=(self._settings, os.getpid()),
+                )
+            return self._pool
+
+
+_settings: Settings  # of the child process
+
+
+def _start_child(settings: Settings, parent_pid: int) -> None:
+    global _settings
+    die_with_parent(parent_pid)
+    _settings = settings
+    import torch
+
+    torch.set_num_threads(settings.threads)
+
+
+def _predict(files: ModelFiles, images: Sequence[bytes]) -> list[Outcome]:
+    backbone, model = _load_model(files)
+    from temi.embed import embed_images
+
+    decoded = [_decode(data) for data in images]
+    good = [image for image in decoded if not isinstance(image, ImageRejected)]
+    features = list(embed_images(backbone, good)) if good else []
+    rows: Iterator[npt.NDArray[np.float32]]
+    rows = iter(model.predict_proba(np.concatenate(features)) if good else ())
+    return [item if isinstance(item, ImageRejected) else next(rows) for item in decoded]
+
+
+def _decode(data: bytes) -> Any:
+    if len(data) > _settings.max_image_bytes:
+        return ImageTooLarge(f"Larger than {_settings.max_image_bytes:,} bytes.")
+    try:
+        return decode_image(data, max_pixels=_settings.max_image_pixels).image
+    except ImageRejected as error:
+        return error
+
+
+@lru_cache(maxsize=_MODELS_KEPT)
+def _load_model(files: ModelFiles) -> "tuple[Backbone, ClusterModel]":
+    import safetensors.numpy
+
+    from temi.model import ClusterModel
+
+    storage = LocalStorage(_settings.blob_dir)
+    data = read_verified(storage, files.folder, "model.safetensors", files.model_sha256)
+    model = ClusterModel.from_tensors(safetensors.numpy.load(data), files.temperature)
+    backbone = _load_backbone(files.backbone, _settings.weights_dir, _settings.device)
+    if backbone.weights_hash != files.weights_sha256:
+        raise ModelIntegrity(
+            f"The weights of {files.backbone} are not those that the model was trained on."
+        )
+    return backbone, model
+
+
+@lru_cache(maxsize=2)
+def _load_backbone(name: str, weights_dir: Path | None, device: str) -> "Backbone":
+    from temi.backbones import load_backbone
+
+    return load_backbone(name, weights_dir=weights_dir, device=device)

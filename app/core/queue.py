@@ -1,0 +1,56 @@
+"""Celery as a bell: a message says `look at this job`, the database says what is true."""
+
+import structlog
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from app.core.settings import Settings
+
+RUN_JOB = "temi.run_job"
+_HINT_SECONDS = 600  # an older message tells nothing new
+log = structlog.get_logger()
+
+
+def make_celery(settings: Settings) -> Celery:
+    celery = Celery("temi", broker=settings.broker_url)
+    celery.conf.update(
+        task_ignore_result=True,
+        task_default_queue="temi",
+        worker_prefetch_multiplier=1,
+        worker_enable_remote_control=False,
+        worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
+        broker_connection_retry_on_startup=True,
+        broker_connection_timeout=5,
+        broker_transport_options=_transport_options(settings),
+    )
+    return celery
+
+
+def publish_hint(celery: Celery, job_id: str) -> None:
+    """Best effort: a lost message costs seconds, for the sweeper sends another."""
+    try:
+        celery.send_task(RUN_JOB, args=[job_id], expires=_HINT_SECONDS, retry=False)
+    except (OperationalError, OSError) as error:
+        log.warning("hint_not_sent", job_id=job_id, reason=str(error))
+
+
+def check_broker(celery: Celery) -> None:
+    """Raises if no message could be sent now."""
+    with celery.connection_for_write(connect_timeout=3) as connection:
+        connection.ensure_connection(max_retries=1, interval_start=0, timeout=3)
+
+
+def _transport_options(settings: Settings) -> dict[str, object]:
+    if not settings.broker_url.startswith("filesystem:"):
+        return {"socket_timeout": 10, "socket_connect_timeout": 5, "visibility_timeout": 3600}
+    folders = {name: settings.broker_dir / name for name in ("messages", "control")}
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
+    return {
+        "data_folder_in": str(folders["messages"]),
+        "data_folder_out": str(folders["messages"]),
+        "control_folder": str(folders["control"]),
+        "store_processed": False,
+        "polling_interval": 0.2,
+    }

@@ -1,0 +1,39 @@
+"""What every process of the service holds: settings, database, storage, queue."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from app.core.archives import ArchiveLimits
+from app.core.db import Database
+from app.core.queue import make_celery
+from app.core.settings import Settings
+from app.core.storage import LocalStorage
+
+if TYPE_CHECKING:
+    from celery import Celery
+
+
+@dataclass(frozen=True)
+class Runtime:
+    settings: Settings
+
+    @cached_property
+    def db(self) -> Database:
+        return Database(self.settings.sqlalchemy_url)
+
+    @cached_property
+    def storage(self) -> LocalStorage:
+        return LocalStorage(self.settings.blob_dir)
+
+    @cached_property
+    def celery(self) -> "Celery":
+        return make_celery(self.settings)
+
+    @property
+    def archive_limits(self) -> ArchiveLimits:
+        return ArchiveLimits(
+            max_members=self.settings.max_archive_members,
+            max_ratio=self.settings.max_archive_ratio,
+            max_member_bytes=self.settings.max_image_bytes,
+        )

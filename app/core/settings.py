@@ -1,0 +1,147 @@
+"""Every setting of the service, read once from `TEMI_...` variables and `.env`."""
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MiB = 1024 * 1024
+GiB = 1024 * MiB
+
+
+class Settings(BaseSettings):
+    """The defaults run everything on one machine with no other server."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TEMI_", env_file=".env", extra="ignore", frozen=True
+    )
+
+    data_dir: Path = Field(
+        default=Path("data"), description="Folder for database, blobs and artefacts."
+    )
+    database_url: str = Field(
+        default="",
+        description="SQLAlchemy address; empty means SQLite in the data folder.",
+    )
+    broker_url: str = Field(
+        default="filesystem://",
+        description="Celery broker: `filesystem://` (in the data folder) or `redis://...`.",
+    )
+    host: str = Field(default="127.0.0.1", description="Address the API binds to.")
+    port: int = Field(default=8000, ge=1, le=65535, description="Port the API binds to.")
+    api_key: SecretStr | None = Field(
+        default=None,
+        description="Clients must send it as `Authorization: Bearer ...`; "
+        "needed to bind to anything but loopback.",
+    )
+    log_format: str = Field(
+        default="console", pattern="^(console|json)$", description="`console` or `json`."
+    )
+
+    device: str = Field(default="auto", description="`auto`, `cpu`, `cuda` or `cuda:N`.")
+    torch_threads: int = Field(
+        default=0,
+        ge=0,
+        description="CPU threads for torch; 0 means one a core. "
+        "Results repeat bit by bit only for the same number.",
+    )
+    weights_dir: Path | None = Field(
+        default=None, description="Folder with weight files of further backbones."
+    )
+    embed_shard: int = Field(
+        default=1024, ge=1, description="Images a resumable piece of the embed stage."
+    )
+    checkpoint_seconds: float = Field(
+        default=15.0, gt=0, description="Time between training checkpoints."
+    )
+
+    max_body_bytes: int = Field(default=64 * GiB, gt=0, description="Largest upload.")
+    max_parts: int = Field(default=10_000, gt=0, description="Most files in one multipart upload.")
+    max_image_bytes: int = Field(default=100 * MiB, gt=0, description="Largest image file.")
+    max_image_pixels: int = Field(
+        default=50_000_000, gt=0, description="Most pixels an image may claim in its header."
+    )
+    max_archive_members: int = Field(
+        default=5_000_000, gt=0, description="Most members of an archive."
+    )
+    max_archive_ratio: float = Field(
+        default=100.0, gt=1, description="Most bytes out of an archive for each byte in it."
+    )
+    max_bad_fraction: float = Field(
+        default=0.5, ge=0, le=1, description="Share of bad files above which a dataset fails."
+    )
+    max_predict_files: int = Field(
+        default=256, gt=0, description="Most images in one predict request."
+    )
+    max_predict_bytes: int = Field(
+        default=256 * MiB, gt=0, description="Largest body of one predict request."
+    )
+    predict_queue: int = Field(
+        default=16, gt=0, description="Predict requests that may wait; more get 429."
+    )
+
+    lease_seconds: float = Field(
+        default=60.0, gt=0, description="A job is another worker's after this silence."
+    )
+    heartbeat_seconds: float = Field(default=10.0, gt=0, description="Longest pause of a worker.")
+    self_kill_seconds: float = Field(
+        default=42.0,
+        gt=0,
+        description="A worker that cannot reach the database gives its job up after this time.",
+    )
+    sweep_seconds: float = Field(
+        default=5.0, gt=0, description="Time between looks for waiting or orphaned jobs."
+    )
+    max_crashes: int = Field(
+        default=3, ge=1, description="Crashes without progress before a job fails."
+    )
+
+    @field_validator("api_key")
+    @classmethod
+    def _key_is_long(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and len(key.get_secret_value()) < 16:
+            raise ValueError("must have at least 16 characters")
+        return key
+
+    @model_validator(mode="after")
+    def _times_fit(self) -> "Settings":
+        if not self.heartbeat_seconds < self.self_kill_seconds < self.lease_seconds:
+            raise ValueError(
+                "TEMI_HEARTBEAT_SECONDS < TEMI_SELF_KILL_SECONDS < TEMI_LEASE_SECONDS must hold, "
+                "or two workers could hold one job"
+            )
+        return self
+
+    @property
+    def sqlalchemy_url(self) -> str:
+        if self.database_url:
+            return self.database_url
+        return f"sqlite:///{self.data_dir.absolute() / 'temi.db'}"
+
+    @property
+    def blob_dir(self) -> Path:
+        return self.data_dir / "blobs"
+
+    @property
+    def temporary_dir(self) -> Path:
+        """On the same disk as the blobs, so that a finished file is renamed into place."""
+        return self.blob_dir / "tmp"
+
+    @property
+    def broker_dir(self) -> Path:
+        return self.data_dir / "broker"
+
+    @property
+    def threads(self) -> int:
+        return self.torch_threads or os.cpu_count() or 1
+
+    @property
+    def loopback_only(self) -> bool:
+        return self.host in {"127.0.0.1", "localhost", "::1"}
+
+
+@lru_cache
+def get_settings() -> Settings:
+    return Settings()

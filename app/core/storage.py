@@ -1,0 +1,86 @@
+"""Files by key. A key either holds a whole file or nothing: written aside, synced, renamed."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+from uuid import uuid4
+
+from app.core.errors import StorageFull
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
+class LocalStorage:
+    """Blobs and artefacts in a local folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self._aside = self.root / "tmp"
+        self._aside.mkdir(parents=True, exist_ok=True)
+
+    def path(self, key: str) -> Path:
+        """Where the file of a key is or would be: for memory maps and for sending."""
+        path = (self.root / key).resolve()
+        if not path.is_relative_to(self.root):
+            raise ValueError(f"key leaves the storage folder: {key!r}")
+        return path
+
+    def exists(self, key: str) -> bool:
+        return self.path(key).is_file()
+
+    def read(self, key: str) -> bytes:
+        return self.path(key).read_bytes()
+
+    def write(self, key: str, data: bytes) -> None:
+        with self.writing(key) as file:
+            file.write(data)
+
+    @contextmanager
+    def writing(self, key: str) -> Iterator[IO[bytes]]:
+        """A file that appears under its key when the block ends well, and never otherwise."""
+        aside = self._aside / uuid4().hex
+        try:
+            with aside.open("w+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _rename(aside, self.path(key))
+        except OSError as error:
+            raise_if_full(error)
+            raise
+        finally:
+            aside.unlink(missing_ok=True)
+
+    def delete(self, key: str) -> None:
+        self.path(key).unlink(missing_ok=True)
+
+    def clean(self, older_than_seconds: float, now: float) -> int:
+        """Remove what crashed writers left aside."""
+        stale = [p for p in self._aside.iterdir() if now - p.stat().st_mtime > older_than_seconds]
+        for path in stale:
+            path.unlink(missing_ok=True)
+        return len(stale)
+
+
+def blob_key(sha256: str) -> str:
+    return f"sha256/{sha256[:2]}/{sha256}"
+
+
+def raise_if_full(error: OSError) -> None:
+    if error.errno in _FULL:
+        raise StorageFull(
+            "The storage is full; nothing of this request was kept. Free some space and retry."
+        ) from error
+
+
+def _rename(aside: Path, final: Path) -> None:
+    final.parent.mkdir(parents=True, exist_ok=True)
+    aside.replace(final)
+    folder = os.open(final.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the new name itself must survive a power cut
+    finally:
+        os.close(folder)

@@ -1,0 +1,61 @@
+"""The API as an ASGI application."""
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from app.api import clusterings, datasets, images, jobs, models, system
+from app.api.errors import install_error_handlers
+from app.api.metrics import HttpMetrics
+from app.api.middleware import BodyLimit, RequestContext
+from app.core.logs import configure_logging
+from app.core.predictor import Predictor
+from app.core.runtime import Runtime
+from app.core.settings import Settings, get_settings
+
+_DESCRIPTION = """
+Sorts unlabeled photo collections into meaningful groups and labels new photos.
+
+1. `POST /v1/datasets` with a zip of images.
+2. `POST /v1/jobs` with the number of groups to look for.
+3. `GET /v1/jobs/{id}/events` to follow it.
+4. `GET /v1/clusterings/{id}/clusters` and `/assignments` to see what was found.
+5. `POST /v1/models/{name}:predict` to label new images.
+
+Long work answers `202` with the job's address in `Location`. Errors are RFC 9457 problems with a
+stable `code`. Lists go page by page: pass `next_cursor` back as `cursor`.
+"""
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    settings = settings or get_settings()
+    runtime = Runtime(settings)
+    predictor = Predictor(settings)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        configure_logging(settings.log_format)
+        settings.temporary_dir.mkdir(parents=True, exist_ok=True)
+        tempfile.tempdir = str(settings.temporary_dir)  # uploads wait on the storage's disk
+        yield
+        predictor.close()
+        runtime.db.dispose()
+
+    app = FastAPI(
+        title="TEMI clustering service",
+        version="0.1.0",
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        separate_input_output_schemas=False,
+    )
+    app.state.runtime = runtime
+    app.state.predictor = predictor
+    app.state.metrics = HttpMetrics(runtime)
+    install_error_handlers(app)
+    for room in (datasets, images, jobs, clusterings, models, system):
+        app.include_router(room.router)
+    app.add_middleware(BodyLimit, settings=settings)
+    app.add_middleware(RequestContext, metrics=app.state.metrics)
+    return app

@@ -1,0 +1,15 @@
+"""Alembic's entry, with the connection that the caller opened."""
+
+from alembic import context
+
+from app.core.tables import Base
+
+connection = context.config.attributes["connection"]
+context.configure(
+    connection=connection,
+    target_metadata=Base.metadata,
+    render_as_batch=connection.dialect.name == "sqlite",  # SQLite alters tables by copying them
+    transactional_ddl=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

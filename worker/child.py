@@ -1,0 +1,78 @@
+"""The process that does a job's work. It may be killed at any instruction."""
+
+import os
+import traceback
+from multiprocessing.connection import Connection
+
+import structlog
+from sqlalchemy.exc import OperationalError
+
+from app.core.errors import LeaseLost, ServiceError
+from app.core.jobs import Progress
+from app.core.logs import configure_logging
+from app.core.processes import die_with_parent
+from app.core.runtime import Runtime
+from app.core.settings import get_settings
+from app.core.storage import raise_if_full
+from app.core.tables import Job
+from temi.errors import InvalidConfig, TemiError, UnknownBackbone, WeightsUnavailable
+from worker.context import JobContext
+
+Message = Progress | dict[str, object]
+"""Progress while it goes well; at the end of a job that cannot succeed, its error."""
+
+_TEMI_CODES: dict[type[TemiError], str] = {
+    InvalidConfig: "invalid_config",
+    UnknownBackbone: "unknown_backbone",
+    WeightsUnavailable: "weights_unavailable",
+}
+log = structlog.get_logger()
+
+
+def main(job_id: str, fence: int, connection: Connection, parent_pid: int) -> None:
+    die_with_parent(parent_pid)
+    settings = get_settings()
+    configure_logging(settings.log_format)
+    structlog.contextvars.bind_contextvars(job_id=job_id, pid=os.getpid())
+    runtime = Runtime(settings)
+    with runtime.db.read() as session:
+        job = session.get_one(Job, job_id)
+    error = _run(JobContext(runtime, job, fence, connection.send))
+    if error is not None:
+        connection.send(error)
+    connection.close()
+
+
+def _run(context: JobContext) -> dict[str, object] | None:
+    """The error that ends the job, if trying again would not help; crashes are let through."""
+    try:
+        _work(context)
+    except LeaseLost as error:
+        log.warning("lease_lost", detail=error.detail)
+    except ServiceError as error:
+        return error.as_dict()
+    except TemiError as error:
+        return {"code": _TEMI_CODES.get(type(error), "invalid_input"), "detail": str(error)}
+    except OperationalError:
+        raise  # the database went away: another attempt may find it back
+    except MemoryError:
+        return {"code": "out_of_memory", "detail": "The worker has too little memory for this job."}
+    except Exception as error:  # noqa: BLE001 - a bug must end in a job that says so
+        log.error("job_failed", traceback=traceback.format_exc())
+        return {"code": "internal_error", "detail": f"{type(error).__name__}: {error}"[:500]}
+    return None
+
+
+def _work(context: JobContext) -> None:
+    try:
+        if context.job.kind == "ingest":
+            from worker.ingest import run_ingest
+
+            run_ingest(context)
+        else:
+            from worker.pipeline import run_cluster  # brings torch in: seconds, and a GB
+
+            run_cluster(context)
+    except OSError as error:
+        raise_if_full(error)
+        raise

@@ -1,0 +1,70 @@
+"""Images of a dataset to one array of features, in shards that survive a crash."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+from PIL import Image as PillowImage
+
+from app.core.datasets import iterate_images
+from app.core.images import decode_image
+from app.core.storage import blob_key
+from app.core.tables import Dataset
+from temi.backbones import Backbone
+from temi.embed import embed_images
+from worker.artefacts import join_arrays, save_array
+from worker.context import JobContext, Meter
+from worker.prefetch import prefetch
+
+
+def embed_dataset(context: JobContext, backbone: Backbone, folder: str, features_key: str) -> None:
+    storage, size = context.runtime.storage, context.runtime.settings.embed_shard
+    with context.runtime.db.read() as session:
+        count = session.get_one(Dataset, context.job.dataset_id).image_count
+    keys = [f"{folder}/shard-{size}-{start // size:06d}.npy" for start in range(0, count, size)]
+    missing = [number for number, key in enumerate(keys) if not storage.exists(key)]
+    meter = context.meter("embed", total=count, completed=_rows(keys, missing, size, count))
+    for number, hashes in _shards(context, size):
+        if number in set(missing):
+            save_array(storage, keys[number], _embed(context, backbone, hashes, meter))
+            meter.checkpoint()
+    join_arrays(storage, features_key, keys, count)
+    for key in keys:
+        storage.delete(key)
+
+
+def _rows(keys: list[str], missing: list[int], size: int, count: int) -> int:
+    """Images in the shards that are already there."""
+    return sum(
+        min(size, count - number * size) for number in range(len(keys)) if number not in missing
+    )
+
+
+def _shards(context: JobContext, size: int) -> Iterator[tuple[int, list[str]]]:
+    """Numbered groups of image hashes, in the order of the dataset."""
+    hashes = _hashes(context)
+    number = 0
+    while shard := list(islice(hashes, size)):
+        yield number, shard
+        number += 1
+
+
+def _hashes(context: JobContext) -> Iterator[str]:
+    with context.runtime.db.read() as session:
+        for page in iterate_images(session, context.job.dataset_id):
+            yield from [image.sha256 for image in page]
+
+
+def _embed(
+    context: JobContext, backbone: Backbone, hashes: list[str], meter: Meter
+) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    def load(sha256: str) -> PillowImage.Image:
+        data = context.runtime.storage.read(blob_key(sha256))
+        return decode_image(data, max_pixels=context.runtime.settings.max_image_pixels).image
+
+    images = prefetch(load, hashes, threads=context.runtime.settings.threads)
+    batches = []
+    for batch in embed_images(backbone, images):
+        batches.append(batch)
+        meter.advance(len(batch))
+    return np.concatenate(batches)

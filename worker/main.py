@@ -1,0 +1,38 @@
+"""Celery's entry: `celery -A worker.main worker --pool solo`."""
+
+import threading
+from typing import Any
+
+from celery.signals import setup_logging, worker_ready, worker_shutting_down
+
+from app.core.logs import configure_logging
+from app.core.queue import RUN_JOB
+from app.core.runtime import Runtime
+from app.core.settings import get_settings
+from worker.runner import run_job
+from worker.sweeper import start_sweeper, sweep
+
+runtime = Runtime(get_settings())
+celery = runtime.celery
+_stopping = threading.Event()
+
+
+@setup_logging.connect  # type: ignore[untyped-decorator]
+def _set_up_logging(**_: Any) -> None:
+    configure_logging(runtime.settings.log_format)
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def _start(**_: Any) -> None:
+    sweep(runtime)
+    start_sweeper(runtime, _stopping)
+
+
+@worker_shutting_down.connect  # type: ignore[untyped-decorator]
+def _stop(**_: Any) -> None:
+    _stopping.set()
+
+
+@celery.task(name=RUN_JOB)  # type: ignore[untyped-decorator]
+def run_job_task(job_id: str) -> None:
+    run_job(runtime, job_id, _stopping)

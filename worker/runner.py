@@ -1,0 +1,166 @@
+"""Claim a job and watch over the process that works on it.
+
+This process stays free of torch and of long calculations, so its heartbeat comes in time
+whatever the child is busy with.
+"""
+
+import multiprocessing
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import structlog
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from app.core.errors import LeaseLost
+from app.core.jobs import Progress, claim, finish, heartbeat, release
+from app.core.runtime import Runtime
+from app.core.tables import Job
+from worker import child
+
+_TICK_SECONDS = 0.5
+_PROGRESS_SECONDS = 1.0
+_GRACE_SECONDS = 5.0
+log = structlog.get_logger()
+
+
+def run_job(runtime: Runtime, job_id: str, stopping: threading.Event) -> None:
+    settings = runtime.settings
+    worker = f"{socket.gethostname()}:{os.getpid()}"
+    with runtime.db.write() as session:
+        job = claim(session, job_id, worker=worker, lease_seconds=settings.lease_seconds)
+    if job is None:
+        return
+    attempt = Attempt(runtime, job)
+    if job.status == "cancelling":
+        attempt.end("cancelled")
+    elif job.crashes >= settings.max_crashes:
+        attempt.fail_crashed(job.crashes)
+    else:
+        log.info("job_started", job_id=job.id, kind=job.kind, fence=job.fence)
+        attempt.watch(stopping)
+
+
+class Attempt:
+    """One claim of a job, from the fence that was given out to the end of its child."""
+
+    def __init__(self, runtime: Runtime, job: Job) -> None:
+        self._runtime = runtime
+        self._job = job
+        self._error: dict[str, Any] | None = None
+        self._progress: Progress | None = None
+        self._beat_at = self._alive_at = time.monotonic()
+
+    def watch(self, stopping: threading.Event) -> None:
+        process, connection = self._start_child()
+        try:
+            while self._listen(connection):
+                if stopping.is_set():
+                    _kill(process)
+                    self._write(lambda s: release(s, self._job.id, self._job.fence, crashed=False))
+                    return
+                if not self._keep_lease():
+                    return
+            process.join()
+            self._conclude(process.exitcode or 0)
+        except LeaseLost:
+            # Either the child has just committed the end of the job, or its writes are void.
+            process.join(_GRACE_SECONDS)
+            log.info("job_let_go", job_id=self._job.id, fence=self._job.fence)
+        finally:
+            _kill(process)
+            connection.close()
+
+    def end(self, status: str, error: dict[str, Any] | None = None) -> None:
+        def write(session: Session) -> None:
+            finish(session, self._job.id, self._job.fence, status=status, error=error)
+
+        self._write(write)
+        log.info("job_ended", job_id=self._job.id, status=status, error=error)
+
+    def fail_crashed(self, crashes: int) -> None:
+        detail = f"The worker died {crashes} times without getting further; see its log."
+        self.end("failed", {"code": "worker_crashed", "detail": detail})
+
+    def _start_child(self) -> tuple[BaseProcess, Connection]:
+        context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
+        ours, theirs = context.Pipe(duplex=False)
+        arguments = (self._job.id, self._job.fence, theirs, os.getpid())
+        process = context.Process(target=child.main, args=arguments, name="temi-job")
+        process.start()
+        theirs.close()
+        return process, ours
+
+    def _listen(self, connection: Connection) -> bool:
+        """Take in what the child says for one tick; False when it has said its last."""
+        until = time.monotonic() + _TICK_SECONDS
+        try:
+            while connection.poll(max(0.0, until - time.monotonic())):
+                message: child.Message = connection.recv()
+                if isinstance(message, Progress):
+                    saved = self._progress is not None and self._progress.checkpoint
+                    self._progress = message if not saved else _with_checkpoint(message)
+                else:
+                    self._error = message
+        except EOFError:
+            return False
+        return True
+
+    def _keep_lease(self) -> bool:
+        """Write a heartbeat when one is due; False when the job is ours no more."""
+        settings, now = self._runtime.settings, time.monotonic()
+        pause = _PROGRESS_SECONDS if self._progress else settings.heartbeat_seconds
+        if now - self._beat_at < pause:
+            return True
+        self._beat_at = now
+        try:
+            status = self._heartbeat()
+        except DBAPIError as error:
+            log.warning("heartbeat_failed", job_id=self._job.id, reason=str(error.orig))
+            return now - self._alive_at < settings.self_kill_seconds
+        self._alive_at, self._progress = now, None
+        if status == "cancelling":
+            self.end("cancelled")
+            return False
+        return True
+
+    def _heartbeat(self) -> str:
+        with self._runtime.db.write() as session:
+            return heartbeat(
+                session,
+                self._job.id,
+                self._job.fence,
+                lease_seconds=self._runtime.settings.lease_seconds,
+                progress=self._progress,
+            )
+
+    def _conclude(self, exit_code: int) -> None:
+        if self._error is not None:
+            self.end("failed", self._error)
+        elif exit_code != 0:
+            log.error("child_died", job_id=self._job.id, exit_code=exit_code)
+            if self._progress is not None:
+                self._heartbeat()  # a checkpoint it told of just before it died counts
+            self._write(lambda s: release(s, self._job.id, self._job.fence, crashed=True))
+        else:
+            log.info("job_ended", job_id=self._job.id, status="succeeded")
+
+    def _write(self, action: Callable[[Session], None]) -> None:
+        with self._runtime.db.write() as session:
+            action(session)
+
+
+def _with_checkpoint(progress: Progress) -> Progress:
+    return Progress(**{**vars(progress), "checkpoint": True})
+
+
+def _kill(process: BaseProcess) -> None:
+    if process.is_alive():
+        process.kill()
+    process.join()
