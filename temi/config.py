@@ -1,0 +1,171 @@
+"""Settings of a training run, and how the open ones follow from the size of the set."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from temi.errors import InvalidConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """What to train. Fields left at None are chosen for the set by ``resolve``."""
+
+    n_clusters: int
+    n_heads: int = 16  # within a point of the paper's 50 at a third of the cost
+    n_neighbors: int | None = None  # None: 50, fewer where groups are too small to hold 50
+    beta: float = 0.6  # the paper's value for balanced use of all clusters
+    temperature: float = 0.1  # the same for student and teacher
+    hidden_dim: int = 512
+    bottleneck_dim: int = 256
+    occupancy_momentum: float = 0.9
+    teacher_momentum: float | None = None  # None: 0.996, faster in runs under 5,000 steps
+    batch_size: int | None = None  # None: 256, fewer for small sets; pairs per step
+    steps: int | None = None  # None: from the size of the set
+    epochs: int | None = None  # another way to say `steps`; at most one of the two
+    learning_rate: float = 1e-3  # for 256 pairs, scaled linearly with the batch
+    warmup_steps: int | None = None  # None: a tenth of the run, at most 100 steps
+    start_steps: int | None = None  # steps spent on learning k-means first; None: 100, 0: none
+    weight_decay: float = 1e-4  # on weights only
+    projection_dim: int | None = 256  # train in this many principal directions; None: in all
+    early_stop: bool = True  # stop once assignments have settled
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _validate(self)
+
+    @classmethod
+    def paper(cls, *, n_clusters: int, **overrides: Any) -> "TrainConfig":
+        """The paper's recipe for CIFAR-sized sets, to the letter and at its full cost."""
+        recipe: dict[str, Any] = {
+            "n_heads": 50,
+            "n_neighbors": 50,
+            "batch_size": 512,
+            "epochs": 200,
+            "learning_rate": 1e-4,
+            "start_steps": 0,
+            "teacher_momentum": 0.996,
+            "projection_dim": None,
+            "early_stop": False,
+        }
+        if "steps" in overrides:
+            del recipe["epochs"]
+        return cls(n_clusters=n_clusters, **(recipe | overrides))
+
+    def resolve(self, n_images: int) -> "TrainConfig":
+        """The same settings with every open field decided for a set of ``n_images``."""
+        if self.n_clusters > n_images:
+            raise InvalidConfig(
+                "n_clusters",
+                f"{self.n_clusters} clusters need at least as many images, "
+                f"but there are {n_images}",
+            )
+        batch_size = self.batch_size or _default_batch(n_images)
+        steps = self.steps or self._steps_from_epochs(n_images, batch_size)
+        warmup = 100 if self.warmup_steps is None else self.warmup_steps
+        start = 100 if self.start_steps is None else self.start_steps
+        return replace(
+            self,
+            n_neighbors=min(self.n_neighbors or self._default_neighbors(n_images), n_images - 1),
+            batch_size=batch_size,
+            steps=steps,
+            epochs=None,
+            warmup_steps=min(warmup, steps // 10),
+            start_steps=min(start, steps // 5),
+            teacher_momentum=_default_momentum(steps)
+            if self.teacher_momentum is None
+            else self.teacher_momentum,
+        )
+
+    def _default_neighbors(self, n_images: int) -> int:
+        # Half a group of average size: neighbors beyond that are mostly from other groups.
+        return min(50, max(5, n_images // (2 * self.n_clusters)))
+
+    def _steps_from_epochs(self, n_images: int, batch_size: int) -> int:
+        if self.epochs is None:
+            return _default_steps(n_images)
+        return max(1, math.ceil(self.epochs * n_images / batch_size))
+
+    def as_dict(self) -> dict[str, int | float | bool | None]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "TrainConfig":
+        known = {field.name for field in fields(cls)}
+        for name in values:
+            if name not in known:
+                raise InvalidConfig(name, "is not a training setting")
+        if "n_clusters" not in values:
+            raise InvalidConfig("n_clusters", "is required")
+        return cls(**values)
+
+
+def _default_batch(n_images: int) -> int:
+    return 256 if n_images >= 1024 else 128
+
+
+def _default_steps(n_images: int) -> int:
+    return 800 if n_images < 1024 else 1200
+
+
+def _default_momentum(steps: int) -> float:
+    # The teacher remembers a twentieth of the run: at 0.996 it would trail a short run's student
+    # by a quarter of the run. 5,000 steps and more have the paper's value.
+    return min(0.996, max(0.9, 1.0 - 20 / steps))
+
+
+_INTEGERS = {  # field -> smallest allowed value
+    "n_clusters": 2,
+    "n_heads": 1,
+    "n_neighbors": 1,
+    "hidden_dim": 1,
+    "bottleneck_dim": 1,
+    "batch_size": 1,
+    "steps": 1,
+    "epochs": 1,
+    "warmup_steps": 0,
+    "start_steps": 0,
+    "projection_dim": 1,
+    "seed": 0,
+}
+_OPEN = {
+    "n_neighbors",
+    "batch_size",
+    "steps",
+    "epochs",
+    "warmup_steps",
+    "start_steps",
+    "teacher_momentum",
+    "projection_dim",
+}
+
+
+def _validate(config: TrainConfig) -> None:
+    for name, smallest in _INTEGERS.items():
+        value = getattr(config, name)
+        if value is None and name in _OPEN:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
+            raise InvalidConfig(name, f"must be a whole number of at least {smallest}")
+    if config.seed >= 2**63:
+        raise InvalidConfig("seed", "must be below 2**63")
+    if not isinstance(config.early_stop, bool):
+        raise InvalidConfig("early_stop", "must be true or false")
+    if config.steps is not None and config.epochs is not None:
+        raise InvalidConfig("epochs", "give either steps or epochs, not both")
+    _within(config, "beta", lambda v: 0.5 < v <= 1.0, "above 0.5 and at most 1")
+    _within(config, "temperature", lambda v: v > 0.0, "above 0")
+    _within(config, "learning_rate", lambda v: v > 0.0, "above 0")
+    _within(config, "weight_decay", lambda v: v >= 0.0, "at least 0")
+    for name in ("occupancy_momentum", "teacher_momentum"):
+        if getattr(config, name) is None and name in _OPEN:
+            continue
+        _within(config, name, lambda v: 0.0 <= v < 1.0, "at least 0 and below 1")
+
+
+def _within(config: TrainConfig, name: str, allowed: Any, text: str) -> None:
+    value = getattr(config, name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or not allowed(value):
+        raise InvalidConfig(name, f"must be a number {text}")

@@ -1,0 +1,62 @@
+"""All clustering heads as one module of stacked tensors.
+
+Each head is Linear(D, hidden) - GELU - Linear(hidden, bottleneck) - L2-normalize -
+weight-normalized Linear(bottleneck, C) without bias.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu, linear, normalize
+
+INIT_STD = 0.02
+
+
+class Heads(nn.Module):
+    """H independent heads over the same features; ``forward`` returns logits (H, B, C)."""
+
+    def __init__(
+        self,
+        *,
+        n_heads: int,
+        dim: int,
+        hidden_dim: int,
+        bottleneck_dim: int,
+        n_clusters: int,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.hidden_dim = hidden_dim
+        # The first layers of all heads lie side by side: one (B, D) x (D, H * hidden) product.
+        self.w1 = nn.Parameter(torch.empty(n_heads * hidden_dim, dim))
+        self.b1 = nn.Parameter(torch.zeros(n_heads * hidden_dim))
+        self.w2 = nn.Parameter(torch.empty(n_heads, hidden_dim, bottleneck_dim))
+        self.b2 = nn.Parameter(torch.zeros(n_heads, 1, bottleneck_dim))
+        self.direction = nn.Parameter(torch.empty(n_heads, bottleneck_dim, n_clusters))
+        # Magnitude 1 makes the first logits cosines, whatever the bottleneck's size.
+        self.magnitude = nn.Parameter(torch.ones(n_heads, 1, n_clusters))
+        for weight in (self.w1, self.w2, self.direction):
+            nn.init.trunc_normal_(weight, std=INIT_STD, generator=generator)
+
+    def prototypes(self) -> Tensor:
+        """Effective weight of the last layer: unit columns times their magnitudes."""
+        return normalize(self.direction, dim=1) * self.magnitude  # (H, bottleneck, C)
+
+    def forward(self, features: Tensor) -> Tensor:
+        hidden = gelu(linear(features, self.w1, self.b1))  # (B, H * hidden)
+        hidden = hidden.view(-1, self.n_heads, self.hidden_dim).transpose(0, 1)  # (H, B, hidden)
+        bottleneck = torch.baddbmm(self.b2, hidden, self.w2)  # (H, B, bottleneck)
+        return torch.bmm(normalize(bottleneck, dim=-1), self.prototypes())  # (H, B, C)
+
+    def decayed(self) -> list[nn.Parameter]:
+        return [self.w1, self.w2, self.direction]
+
+    def undecayed(self) -> list[nn.Parameter]:
+        return [self.b1, self.b2, self.magnitude]
+
+
+@torch.no_grad()
+def update_teacher(teacher: Heads, student: Heads, momentum: float) -> None:
+    """teacher <- momentum * teacher + (1 - momentum) * student, parameter by parameter."""
+    for mine, theirs in zip(teacher.parameters(), student.parameters(), strict=True):
+        mine.lerp_(theirs, 1.0 - momentum)

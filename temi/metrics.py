@@ -1,0 +1,86 @@
+"""How well clusters agree with labels, where there are labels."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import (
+    adjusted_mutual_info_score,
+    adjusted_rand_score,
+    normalized_mutual_info_score,
+)
+
+from temi.errors import TemiError
+
+ONE_TO_ONE = "one cluster per class"
+MAJORITY = "one cluster per class; clusters left over count for their majority class"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusteringMetrics:
+    """Scores over the labelled images; None where no image has a label."""
+
+    accuracy: float | None  # Hungarian matching
+    nmi: float | None
+    ami: float | None
+    ari: float | None
+    n_labelled: int
+    n_unlabelled: int
+    n_classes: int
+    n_clusters: int  # clusters that hold at least one labelled image
+    matching: str  # how clusters were matched to classes for the accuracy
+
+    def as_dict(self) -> dict[str, float | int | str | None]:
+        return asdict(self)
+
+
+def evaluate(
+    labels: Sequence[object | None], predicted: npt.NDArray[np.integer]
+) -> ClusteringMetrics:
+    """Compare clusters with labels of any hashable type; None (or NaN) means no label."""
+    if len(labels) != len(predicted):
+        raise TemiError(f"{len(labels)} labels for {len(predicted)} predictions")
+    known = np.array([not _missing(label) for label in labels], dtype=bool)
+    classes = _codes([label for label in labels if not _missing(label)])
+    clusters = np.unique(np.asarray(predicted)[known], return_inverse=True)[1].astype(np.int64)
+    n_classes = int(classes.max()) + 1 if len(classes) else 0
+    n_clusters = int(clusters.max()) + 1 if len(clusters) else 0
+    scored = len(classes) > 0
+    return ClusteringMetrics(
+        accuracy=_accuracy(classes, clusters) if scored else None,
+        nmi=float(normalized_mutual_info_score(classes, clusters)) if scored else None,
+        ami=float(adjusted_mutual_info_score(classes, clusters)) if scored else None,
+        ari=float(adjusted_rand_score(classes, clusters)) if scored else None,
+        n_labelled=int(known.sum()),
+        n_unlabelled=int((~known).sum()),
+        n_classes=n_classes,
+        n_clusters=n_clusters,
+        matching=MAJORITY if n_clusters > n_classes else ONE_TO_ONE,
+    )
+
+
+def _accuracy(classes: npt.NDArray[np.int64], clusters: npt.NDArray[np.int64]) -> float:
+    table = np.zeros((int(clusters.max()) + 1, int(classes.max()) + 1), dtype=np.int64)
+    np.add.at(table, (clusters, classes), 1)
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    hits = int(table[rows, columns].sum())
+    left_over = np.setdiff1d(np.arange(len(table)), rows)
+    return (hits + int(table[left_over].max(axis=1).sum())) / len(classes)
+
+
+def _missing(label: object | None) -> bool:
+    return label is None or (isinstance(label, float) and np.isnan(label))
+
+
+def _codes(labels: Sequence[object]) -> npt.NDArray[np.int64]:
+    """Number the labels in order of first appearance; they need not be sortable."""
+    seen: dict[Hashable, int] = {}
+    return np.array([seen.setdefault(_key(label), len(seen)) for label in labels], dtype=np.int64)
+
+
+def _key(label: object) -> Hashable:
+    if not isinstance(label, Hashable):
+        raise TemiError(f"a label must be hashable, not {type(label).__name__}")
+    return label

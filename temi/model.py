@@ -1,0 +1,82 @@
+"""A trained clustering: one teacher head together with the standardization it was trained on."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import gelu, normalize
+
+from temi.errors import TemiError
+from temi.standardize import Standardizer, chunks
+
+_NAMES = ("mean", "std", "w1", "b1", "w2", "b2", "w3")
+
+
+class ClusterModel:
+    """Features in, cluster probabilities out; features are raw, as the backbone gives them."""
+
+    def __init__(self, tensors: Mapping[str, npt.NDArray[np.float32]], temperature: float) -> None:
+        _check(tensors)
+        self._tensors = {
+            name: np.ascontiguousarray(tensors[name], dtype=np.float32) for name in _NAMES
+        }
+        self.temperature = temperature
+        self._standardizer = Standardizer(mean=self._tensors["mean"], std=self._tensors["std"])
+        self._torch = {name: torch.from_numpy(array) for name, array in self._tensors.items()}
+
+    @property
+    def dim(self) -> int:
+        return int(self._tensors["mean"].shape[0])
+
+    @property
+    def n_clusters(self) -> int:
+        return int(self._tensors["w3"].shape[1])
+
+    def predict_proba(self, features: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
+        """Softmax of the head at the training temperature: (N, C)."""
+        if features.ndim != 2 or features.shape[1] != self.dim:
+            raise TemiError(f"features must have shape (N, {self.dim}), not {features.shape}")
+        probs = np.empty((features.shape[0], self.n_clusters), dtype=np.float32)
+        for rows in chunks(features.shape[0]):
+            standardized = torch.from_numpy(self._standardizer.apply(features[rows]))
+            with torch.inference_mode():
+                logits = self._logits(standardized)
+                probs[rows] = (logits / self.temperature).softmax(dim=-1).numpy()
+        return probs
+
+    def predict(self, features: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
+        """The most probable cluster of each row: (N,)."""
+        return np.asarray(self.predict_proba(features).argmax(axis=1), dtype=np.int64)
+
+    def tensors(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Everything but the temperature, ready to be stored as safetensors."""
+        return dict(self._tensors)
+
+    @classmethod
+    def from_tensors(
+        cls, tensors: Mapping[str, npt.NDArray[np.float32]], temperature: float
+    ) -> "ClusterModel":
+        return cls(tensors, temperature)
+
+    def _logits(self, standardized: Tensor) -> Tensor:
+        t = self._torch
+        hidden = gelu(standardized @ t["w1"] + t["b1"])  # (N, hidden)
+        bottleneck = normalize(hidden @ t["w2"] + t["b2"], dim=-1)  # (N, bottleneck)
+        return bottleneck @ t["w3"]  # (N, C)
+
+
+def _check(tensors: Mapping[str, npt.NDArray[np.float32]]) -> None:
+    missing = [name for name in _NAMES if name not in tensors]
+    if missing:
+        raise TemiError(f"not a cluster model: {', '.join(missing)} missing")
+    shapes = {name: tuple(tensors[name].shape) for name in _NAMES}
+    ranks = {name: len(shape) for name, shape in shapes.items()}
+    if ranks != {"mean": 1, "std": 1, "w1": 2, "b1": 1, "w2": 2, "b2": 1, "w3": 2}:
+        raise TemiError(f"not a cluster model: unexpected shapes {shapes}")
+    (dim,), (hidden,), (bottleneck,) = shapes["mean"], shapes["b1"], shapes["b2"]
+    expected = {"std": (dim,), "w1": (dim, hidden), "w2": (hidden, bottleneck)}
+    fits = all(shapes[name] == shape for name, shape in expected.items())
+    if not fits or shapes["w3"][0] != bottleneck:
+        raise TemiError(f"not a cluster model: shapes {shapes} do not fit together")

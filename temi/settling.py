@@ -1,0 +1,54 @@
+"""Have the assignments stopped moving?"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from temi.heads import Heads
+
+LOOK_EVERY = 50  # steps between two looks at the assignments
+TOLERANCE = 0.005  # share of (head, image) assignments that may move between two looks
+QUIET_LOOKS = 3  # looks in a row below the tolerance that count as settled
+_SAMPLE = 2048  # images looked at; enough to tell half a percent from nothing
+
+
+class SettlingMonitor:
+    """Compares the teacher's assignments of a fixed sample of images from look to look."""
+
+    def __init__(self, inputs: Tensor, n_heads: int) -> None:
+        stride = max(1, len(inputs) // _SAMPLE)
+        self._sample = inputs[::stride][:_SAMPLE]  # (S, P)
+        shape = (n_heads, len(self._sample))
+        self.assignments = torch.full(shape, -1, dtype=torch.int32, device=inputs.device)
+        self.changed: float | None = None
+        self.quiet_looks = 0
+
+    @property
+    def settled(self) -> bool:
+        return self.quiet_looks >= QUIET_LOOKS
+
+    @torch.no_grad()
+    def after_step(self, step: int, teacher: Heads) -> None:
+        if step % LOOK_EVERY:
+            return
+        blocks = [teacher(block).argmax(dim=-1) for block in torch.split(self._sample, 512)]
+        now = torch.cat(blocks, dim=1).to(torch.int32)  # (H, S)
+        if int(self.assignments[0, 0]) >= 0:
+            self.changed = float((now != self.assignments).float().mean())
+            self.quiet_looks = self.quiet_looks + 1 if self.changed < TOLERANCE else 0
+        self.assignments = now
+
+    def state(self) -> dict[str, Tensor]:
+        changed = -1.0 if self.changed is None else self.changed
+        return {
+            "assignments": self.assignments,
+            "quiet_looks": torch.tensor(self.quiet_looks),
+            "changed": torch.tensor(changed, dtype=torch.float64),
+        }
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        self.assignments = state["assignments"].to(self.assignments)
+        self.quiet_looks = int(state["quiet_looks"])
+        changed = float(state["changed"])
+        self.changed = None if changed < 0 else changed

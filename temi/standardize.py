@@ -1,0 +1,44 @@
+"""Per-dimension mean and standard deviation, the first thing every head sees."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+CHUNK_ROWS = 8192
+
+
+def chunks(n_rows: int, size: int | None = None) -> Iterator[slice]:
+    """Slices that cover ``n_rows`` in order, so that a memory map is never read whole."""
+    size = size or CHUNK_ROWS
+    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standardizer:
+    mean: npt.NDArray[np.float32]  # (D,)
+    std: npt.NDArray[np.float32]  # (D,), never zero
+
+    def apply(self, features: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
+        return (np.asarray(features, dtype=np.float32) - self.mean) / self.std
+
+
+def fit_standardizer(features: npt.NDArray[np.floating]) -> Standardizer:
+    """Two passes in double precision: one for the mean, one for the spread around it."""
+    n, dim = features.shape
+    total = np.zeros(dim)
+    for rows in chunks(n):
+        total += np.asarray(features[rows], dtype=np.float64).sum(axis=0)
+    mean = total / n
+    squares = np.zeros(dim)
+    for rows in chunks(n):
+        squares += np.square(np.asarray(features[rows], dtype=np.float64) - mean).sum(axis=0)
+    std = np.sqrt(squares / n)
+    # A spread at the size of float32 rounding is a constant dimension: dividing by it would
+    # blow rounding noise up to the size of a real feature.
+    constant = std <= 1e-6 * np.maximum(np.abs(mean), 1e-6)
+    return Standardizer(
+        mean=mean.astype(np.float32),
+        std=np.where(constant, 1.0, std).astype(np.float32),
+    )

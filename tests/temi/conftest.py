@@ -1,0 +1,34 @@
+"""Toy data for the method's tests."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+Mixture = Callable[..., tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Sums over threads may round differently from run to run of another machine's scheduler."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def mixture() -> Mixture:
+    def make(
+        n: int, *, n_groups: int, dim: int = 16, spread: float = 0.25, seed: int = 0
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+        """Points around ``n_groups`` far corners, with their group: (n, dim) and (n,)."""
+        rng = np.random.default_rng(seed)
+        labels = np.arange(n) % n_groups
+        centers = rng.normal(size=(n_groups, dim))
+        points = centers[labels] + spread * rng.normal(size=(n, dim))
+        return points.astype(np.float32), labels.astype(np.int64)
+
+    return make

@@ -1,0 +1,34 @@
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from temi.errors import InvalidConfig
+from temi.kmeans import kmeans
+from temi.metrics import evaluate
+
+Mixture = Callable[..., tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]
+
+
+def test_finds_a_mixture_and_repeats_itself(mixture: Mixture) -> None:
+    features, labels = mixture(200, n_groups=4)
+
+    found = kmeans(features, 4, seed=1)
+
+    assert evaluate(list(labels), found).accuracy == 1.0
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, kmeans(features, 4, seed=1))
+
+
+def test_length_of_a_vector_does_not_matter(mixture: Mixture) -> None:
+    features, labels = mixture(120, n_groups=3)
+    features *= np.random.default_rng(0).uniform(0.1, 10, size=(120, 1)).astype(np.float32)
+
+    assert evaluate(list(labels), kmeans(features, 3)).accuracy == 1.0
+
+
+def test_more_clusters_than_images() -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        kmeans(np.ones((3, 2), dtype=np.float32), 4)
+    assert caught.value.field == "n_clusters"

@@ -1,0 +1,69 @@
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from temi import standardize
+from temi.errors import TemiError
+from temi.model import ClusterModel
+
+
+def tensors(seed: int = 0) -> dict[str, npt.NDArray[np.float32]]:
+    rng = np.random.default_rng(seed)
+    shapes = {"mean": (6,), "w1": (6, 8), "b1": (8,), "w2": (8, 4), "b2": (4,), "w3": (4, 3)}
+    made = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    return made | {"std": np.full(6, 2.0, dtype=np.float32)}
+
+
+def features(n: int) -> npt.NDArray[np.float32]:
+    return np.random.default_rng(1).normal(size=(n, 6)).astype(np.float32)
+
+
+def test_shapes_and_types() -> None:
+    model = ClusterModel.from_tensors(tensors(), 0.1)
+
+    probs = model.predict_proba(features(5))
+
+    assert (model.dim, model.n_clusters) == (6, 3)
+    assert probs.shape == (5, 3)
+    assert probs.dtype == np.float32
+    np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(features(5)), probs.argmax(axis=1))
+    assert model.predict(features(5)).dtype == np.int64
+
+
+def test_no_rows() -> None:
+    assert ClusterModel(tensors(), 0.1).predict_proba(features(0)).shape == (0, 3)
+
+
+def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ClusterModel(tensors(), 0.1)
+    whole = model.predict_proba(features(20))
+    monkeypatch.setattr(standardize, "CHUNK_ROWS", 3)
+
+    np.testing.assert_allclose(model.predict_proba(features(20)), whole, atol=1e-6)
+
+
+def test_temperature_sharpens() -> None:
+    soft = ClusterModel(tensors(), 1.0).predict_proba(features(10)).max(axis=1)
+    sharp = ClusterModel(tensors(), 0.1).predict_proba(features(10)).max(axis=1)
+
+    assert (sharp >= soft).all()
+
+
+def test_wrong_features() -> None:
+    with pytest.raises(TemiError, match=r"\(N, 6\)"):
+        ClusterModel(tensors(), 0.1).predict(np.zeros((2, 5), dtype=np.float32))
+
+
+@pytest.mark.parametrize("broken", ["missing", "rank", "fit"])
+def test_wrong_tensors(broken: str) -> None:
+    given = tensors()
+    if broken == "missing":
+        del given["w2"]
+    elif broken == "rank":
+        given["w2"] = given["w2"][0]
+    else:
+        given["w2"] = given["w2"][:3]
+
+    with pytest.raises(TemiError, match="not a cluster model"):
+        ClusterModel(given, 0.1)
