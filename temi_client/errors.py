@@ -1,0 +1,52 @@
+"""What a call can raise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from temi_client.models import Job
+
+
+class TemiClientError(Exception):
+    """Base of everything this client raises on purpose."""
+
+
+class ServiceUnreachable(TemiClientError):
+    """No answer at all: nothing listens there, or the connection broke."""
+
+    def __init__(self, base_url: str, reason: str) -> None:
+        super().__init__(f"No answer from {base_url}: {reason}")
+        self.base_url = base_url
+        self.reason = reason
+
+
+class ApiError(TemiClientError):
+    """The service answered with an error (application/problem+json)."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        request_id: str | None = None,
+        errors: Sequence[Mapping[str, Any]] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(f"{detail} ({status} {code})")
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.request_id = request_id
+        self.errors = tuple(errors)
+        self.retry_after = retry_after
+
+
+class JobFailed(TemiClientError):
+    """A job ended, but not well; `job.error` says why."""
+
+    def __init__(self, job: Job) -> None:
+        reason = f": {job.error.detail} ({job.error.code})" if job.error else ""
+        super().__init__(f"Job {job.id} {job.status}{reason}")
+        self.job = job

@@ -1,0 +1,94 @@
+"""Watching a job: server-sent events, taken up again where they broke off, else polling."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import httpx
+
+from temi_client.errors import ApiError
+from temi_client.models import Job
+from temi_client.transport import api_error
+
+# The service sends a sign of life more often than this.
+_SILENCE_SECONDS = 60.0
+_RECONNECT_SECONDS = 1.0
+_MAX_BARREN_STREAMS = 3
+
+
+@dataclass(frozen=True)
+class Event:
+    data: str
+    id: str | None = None
+
+
+def parse_events(lines: Iterable[str]) -> Iterator[Event]:
+    """Events of a text/event-stream. An event that the end of the stream cuts off is dropped."""
+    data: list[str] = []
+    event_id: str | None = None
+    for line in lines:
+        if not line:
+            if data:
+                yield Event("\n".join(data), event_id)
+            data = []
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            data.append(value)
+        elif field == "id":
+            event_id = value
+
+
+class JobWatcher:
+    """Every state of one job that the service reports, until the final one."""
+
+    def __init__(
+        self, client: httpx.Client, job_id: str, fetch: Callable[[], Job], poll_seconds: float
+    ) -> None:
+        self._client = client
+        self._path = f"/v1/jobs/{job_id}/events"
+        self._fetch = fetch
+        self._poll_seconds = poll_seconds
+        self._last_id: str | None = None
+
+    def states(self) -> Iterator[Job]:
+        barren = 0
+        while barren < _MAX_BARREN_STREAMS:
+            barren += 1
+            try:
+                for job in self._stream():
+                    barren = 0
+                    yield job
+                    if job.finished:
+                        return
+            except httpx.TransportError:
+                pass  # the service restarts, or a proxy cut the stream
+            except ApiError:
+                break  # no stream to be had; if the job is the problem, polling says so
+            time.sleep(min(_RECONNECT_SECONDS, self._poll_seconds))
+        yield from self._poll()
+
+    def _stream(self) -> Iterator[Job]:
+        headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+        if self._last_id:
+            headers["Last-Event-ID"] = self._last_id
+        timeout = httpx.Timeout(10.0, read=_SILENCE_SECONDS)
+        with self._client.stream("GET", self._path, headers=headers, timeout=timeout) as response:
+            if not response.is_success:
+                response.read()
+                raise api_error(response)
+            for event in parse_events(response.iter_lines()):
+                self._last_id = event.id or self._last_id
+                yield Job.model_validate_json(event.data)
+
+    def _poll(self) -> Iterator[Job]:
+        seen: Job | None = None
+        while True:
+            job = self._fetch()
+            if job != seen:
+                yield job
+            if job.finished:
+                return
+            seen = job
+            time.sleep(self._poll_seconds)

@@ -1,0 +1,171 @@
+"""What the service answers. Fields that a newer service adds are ignored."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+FINAL_STATUSES = frozenset({"succeeded", "failed", "cancelled"})
+
+
+class _Answer(BaseModel):
+    # `model` is a field name of the wire format, not pydantic's own.
+    model_config = ConfigDict(frozen=True, extra="ignore", protected_namespaces=())
+
+
+class ErrorInfo(_Answer):
+    code: str
+    detail: str
+
+
+class Dataset(_Answer):
+    id: str
+    name: str
+    status: str
+    fingerprint: str | None = None
+    image_count: int = 0
+    issue_count: int = 0
+    labelled_count: int = 0
+    bytes: int = 0
+    error: ErrorInfo | None = None
+    created_at: datetime
+
+
+class Image(_Answer):
+    id: str
+    name: str
+    sha256: str
+    width: int
+    height: int
+    format: str
+    bytes: int
+    label: str | None = None
+    notes: list[str] = []
+
+
+class DatasetIssue(_Answer):
+    id: str
+    name: str
+    code: str
+    detail: str
+
+
+class JobProgress(_Answer):
+    stage: str | None = None
+    stages: list[str] = []
+    completed: int = 0
+    total: int = 0  # 0 while it is not known
+    rate: float | None = None  # items a second in this stage
+    eta_seconds: float | None = None
+
+
+class JobCounts(_Answer):
+    total: int = 0
+    completed: int = 0
+    failed: int = 0
+
+
+class Job(_Answer):
+    id: str
+    kind: str
+    status: str
+    dataset_id: str | None = None
+    config: dict[str, Any] = {}
+    progress: JobProgress = JobProgress()
+    counts: JobCounts = JobCounts()
+    timings: dict[str, Any] = {}
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    result: dict[str, Any] | None = None
+    error: ErrorInfo | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self.status in FINAL_STATUSES
+
+
+class ModelRef(_Answer):
+    name: str
+    version: int
+
+
+class Clustering(_Answer):
+    id: str
+    job_id: str
+    dataset_id: str
+    model: ModelRef
+    n_clusters: int
+    image_count: int
+    revision: int
+    metrics: dict[str, Any] = {}
+    created_at: datetime
+
+
+class Example(_Answer):
+    image_id: str
+    name: str
+    probability: float
+
+
+class Cluster(_Answer):
+    cluster_id: int
+    label: str
+    size: int
+    mean_probability: float | None = None  # none if the cluster is empty
+    examples: list[Example] = []
+
+
+class Assignment(_Answer):
+    image_id: str
+    name: str
+    cluster_id: int
+    label: str
+    probability: float
+
+
+class Model(_Answer):
+    name: str
+    latest_version: int
+    aliases: dict[str, int] = {}
+    created_at: datetime
+
+
+class ModelVersion(_Answer):
+    name: str
+    version: int
+    clustering_id: str | None = None
+    job_id: str | None = None
+    files: dict[str, str] = {}
+    manifest: dict[str, Any] = {}
+    created_at: datetime
+
+
+class ClusterProbability(_Answer):
+    cluster_id: int
+    label: str
+    probability: float
+
+
+class Prediction(_Answer):
+    image: str
+    cluster_id: int | None = None
+    label: str | None = None
+    probability: float | None = None
+    top_k: list[ClusterProbability] = []
+    error: ErrorInfo | None = None
+
+
+class Predictions(_Answer):
+    model: ModelRef
+    data: list[Prediction]
+
+
+class Check(_Answer):
+    ok: bool
+    detail: str | None = None
+
+
+class Readiness(_Answer):
+    ready: bool
+    checks: dict[str, Check] = {}
