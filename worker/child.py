@@ -12,7 +12,7 @@ from app.core.jobs import Progress
 from app.core.logs import configure_logging
 from app.core.processes import die_with_parent
 from app.core.runtime import Runtime
-from app.core.settings import get_settings
+from app.core.settings import Settings
 from app.core.storage import raise_if_full
 from app.core.tables import Job
 from temi.errors import InvalidConfig, TemiError, UnknownBackbone, WeightsUnavailable
@@ -29,9 +29,10 @@ _TEMI_CODES: dict[type[TemiError], str] = {
 log = structlog.get_logger()
 
 
-def main(job_id: str, fence: int, connection: Connection, parent_pid: int) -> None:
+def main(
+    settings: Settings, job_id: str, fence: int, connection: Connection, parent_pid: int
+) -> None:
     die_with_parent(parent_pid)
-    settings = get_settings()
     configure_logging(settings.log_format)
     structlog.contextvars.bind_contextvars(job_id=job_id, pid=os.getpid())
     runtime = Runtime(settings)

@@ -91,7 +91,8 @@ class Attempt:
     def _start_child(self) -> tuple[BaseProcess, Connection]:
         context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
         ours, theirs = context.Pipe(duplex=False)
-        arguments = (self._job.id, self._job.fence, theirs, os.getpid())
+        settings = self._runtime.settings
+        arguments = (settings, self._job.id, self._job.fence, theirs, os.getpid())
         process = context.Process(target=child.main, args=arguments, name="temi-job")
         process.start()
         theirs.close()

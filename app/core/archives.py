@@ -1,5 +1,6 @@
 """Zip and tar uploads, member by member, with every count and size checked on real bytes."""
 
+import lzma
 import stat
 import struct
 import tarfile
@@ -30,6 +31,7 @@ _BROKEN_MEMBER = (
     RuntimeError,
     OSError,
 )
+_BROKEN_TAR = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +52,9 @@ def check_archive(path: Path, limits: ArchiveLimits) -> None:
     """What can be known at once about an upload, so that the sender hears of it in the answer."""
     kind = archive_kind(path)
     if kind == "zip" and _zip_member_count(path) <= _CHECK_AT_ONCE:
-        for _ in _zip_members(path, limits):
-            pass
+        with _open_zip(path) as archive:
+            for _ in _zip_members(archive, limits):
+                pass
 
 
 def member_count(path: Path) -> int:
@@ -93,7 +96,8 @@ def checked_name(name: str) -> str:
     parts = PurePosixPath(name.replace("\\", "/"))
     if parts.is_absolute() or ".." in parts.parts or (len(name) > 1 and name[1] == ":"):
         raise ArchiveUnsafePath(f"The member {name[:200]!r} points outside the archive.")
-    return name
+    # Tar keeps bytes that are no UTF-8 as lone surrogates; no database takes those or a zero.
+    return name.encode("utf-8", "replace").decode().replace("\x00", "")
 
 
 class _Budget:
@@ -119,8 +123,8 @@ class _Budget:
 
 
 def _read_zip(path: Path, limits: ArchiveLimits, budget: _Budget) -> Iterator[Member]:
-    with zipfile.ZipFile(path) as archive:
-        for position, info in enumerate(_zip_members(path, limits)):
+    with _open_zip(path) as archive:
+        for position, (name, info) in enumerate(_zip_members(archive, limits)):
 
             def read(info: zipfile.ZipInfo = info) -> bytes:
                 try:
@@ -129,15 +133,20 @@ def _read_zip(path: Path, limits: ArchiveLimits, budget: _Budget) -> Iterator[Me
                 except _BROKEN_MEMBER as error:
                     raise ImageUndecodable(f"Cannot be unpacked: {error}") from error
 
-            yield Member(position, info.filename, read)
+            yield Member(position, name, read)
 
 
-def _zip_members(path: Path, limits: ArchiveLimits) -> Iterator[zipfile.ZipInfo]:
+def _open_zip(path: Path) -> zipfile.ZipFile:
     try:
-        with zipfile.ZipFile(path) as archive:
-            listing = archive.infolist()
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error, OSError) as error:
         raise ArchiveInvalid(f"The zip archive is damaged: {error}") from error
+
+
+def _zip_members(
+    archive: zipfile.ZipFile, limits: ArchiveLimits
+) -> Iterator[tuple[str, zipfile.ZipInfo]]:
+    listing = archive.infolist()
     if len(listing) > limits.max_members:
         raise _too_many(limits)
     for info in listing:
@@ -147,7 +156,7 @@ def _zip_members(path: Path, limits: ArchiveLimits) -> Iterator[zipfile.ZipInfo]
         if info.flag_bits & 0x1:
             raise ArchiveInvalid("The zip archive is encrypted; send it without a password.")
         if not info.is_dir() and not _is_litter(name):
-            yield info
+            yield name, info
 
 
 def _zip_member_count(path: Path) -> int:
@@ -163,8 +172,8 @@ def _read_tar(path: Path, limits: ArchiveLimits, budget: _Budget) -> Iterator[Me
     try:
         with tarfile.open(path, mode="r|*") as archive:
             yield from _tar_members(archive, limits, budget)
-    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
-        raise ArchiveInvalid(f"The tar archive is damaged: {error}") from error
+    except _BROKEN_TAR as error:
+        raise _damaged_tar(error) from error
 
 
 def _tar_members(
@@ -177,19 +186,27 @@ def _tar_members(
             raise _too_many(limits)
         name = checked_name(info.name)
         if info.isdir() or _is_litter(name):
+            budget.spend(info.size)
             continue
         if not info.isfile():
             raise ArchiveUnsafePath(f"The member {name[:200]!r} is a link or a device.")
 
         def read(info: tarfile.TarInfo = info) -> bytes:
-            file = archive.extractfile(info)
-            assert file is not None  # a regular file
-            return budget.read(file)
+            try:
+                file = archive.extractfile(info)
+                assert file is not None  # a regular file
+                return budget.read(file)
+            except _BROKEN_TAR as error:
+                raise _damaged_tar(error) from error
 
         if info.size > limits.max_member_bytes:
             budget.spend(info.size)
         yield Member(position, name, read)
         position += 1
+
+
+def _damaged_tar(error: BaseException) -> ArchiveInvalid:
+    return ArchiveInvalid(f"The tar archive is damaged: {error}")
 
 
 def _too_many(limits: ArchiveLimits) -> ArchiveTooLarge:

@@ -44,6 +44,10 @@ def create_cluster_job(
 ) -> Job:
     dataset = get_dataset(session, tenant, request.dataset_id)
     _check_ready(dataset)
+    if "@" in request.backbone:  # a path would let a client read the server's disk
+        raise InvalidRequest.field(
+            "backbone", "put the file into the server's TEMI_WEIGHTS_DIR and leave the path out"
+        )
     try:
         check_backbone(request.backbone, weights_dir)
     except (UnknownBackbone, WeightsUnavailable) as error:

@@ -1,0 +1,109 @@
+"""A service of our own for as long as a command runs."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from app.cli.errors import FAILED
+from app.cli.output import notices
+from temi_client import ApiError, ServiceUnreachable, TemiClient
+
+_STOP_SECONDS = 20.0
+_LOG_LINES = 30
+
+
+@contextmanager
+def embedded_service(port: int, api_key: str | None, start_seconds: float) -> Iterator[str]:
+    """Start `temi serve`, wait until it is ready, and stop it on the way out."""
+    url = f"http://127.0.0.1:{port}"
+    with tempfile.TemporaryDirectory(prefix="temi-demo-") as folder:
+        log = Path(folder) / "serve.log"
+        with log.open("wb") as output, _sigterm_as_exit():
+            child = subprocess.Popen(
+                [sys.executable, "-m", "app.cli.main", "serve", "--port", str(port)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Its own group: Ctrl-C reaches us alone, and we stop all of it.
+                start_new_session=True,
+            )
+            try:
+                with notices.status("Starting the service"):
+                    _wait_until_ready(child, url, api_key, log, start_seconds)
+                yield url
+            finally:
+                _stop(child)
+
+
+def free_port(preferred: int) -> int:
+    for port in (preferred, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise OSError("no port is free")
+
+
+def _wait_until_ready(
+    child: "subprocess.Popen[bytes]", url: str, api_key: str | None, log: Path, seconds: float
+) -> None:
+    deadline = time.monotonic() + seconds
+    with TemiClient(url, api_key, timeout=5.0) as client:
+        while time.monotonic() < deadline:
+            if child.poll() is not None:
+                _give_up(f"The service ended with exit code {child.returncode}.", log)
+            if is_ready(client):
+                return
+            time.sleep(0.25)
+    _give_up(f"The service was not ready after {seconds:.0f} s.", log)
+
+
+def is_ready(client: TemiClient) -> bool:
+    try:
+        return client.ready().ready
+    except (ServiceUnreachable, ApiError):
+        return False
+
+
+def _give_up(message: str, log: Path) -> None:
+    lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+    notices.print(f"[red]error[/] {message} Its last lines:")
+    for line in lines:
+        notices.print(f"  {line}", markup=False, soft_wrap=True)
+    raise typer.Exit(FAILED)
+
+
+def _stop(child: "subprocess.Popen[bytes]") -> None:
+    if child.poll() is None:
+        child.terminate()
+    try:
+        child.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+@contextmanager
+def _sigterm_as_exit() -> Iterator[None]:
+    """A plain SIGTERM would end this process without stopping the child."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,145 @@
+"""`temi demo`: upload, cluster and predict through the public API, on the drawings in `demo/`."""
+
+import hashlib
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.child import embedded_service, free_port
+from app.cli.options import DEFAULT_SERVER, ApiKey, Server
+from app.cli.output import notices, results
+from app.cli.progress import show_progress
+from app.cli.tables import print_clusters, print_metrics, print_predictions
+from temi.catalog import DEFAULT_BACKBONE
+from temi_client import ApiError, Dataset, Job, JobFailed, ServiceUnreachable, TemiClient
+
+DATASET_NAME = "demo-clipart"
+_CONFIG: dict[str, Any] = {"n_clusters": 8, "backbone": DEFAULT_BACKBONE, "seed": 0}
+_DEMO_FOLDER = Path(__file__).resolve().parents[2] / "demo"
+_PORT = 8000
+
+DemoFolder = Annotated[
+    Path, typer.Option("--images", exists=True, file_okay=False, help="Folder of the archives.")
+]
+StartTimeout = Annotated[
+    float, typer.Option(min=1, help="Seconds that a service of our own may take to start.")
+]
+
+
+def demo(
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    images: DemoFolder = _DEMO_FOLDER,
+    start_timeout: StartTimeout = 120.0,
+) -> None:
+    """Cluster a few hundred drawings, step by step, and label some new ones."""
+    for needed in ("clipart.zip", "held_back.zip"):
+        if not (images / needed).is_file():
+            raise typer.BadParameter(f"{images / needed} is missing.", param_hint="--images")
+    running = _answers(server, api_key)
+    with (
+        _service(server if running else None, api_key, start_timeout) as url,
+        TemiClient(url, api_key) as client,
+    ):
+        dataset = _dataset(client, images / "clipart.zip")
+        job = _clustering_job(client, dataset)
+        _show(client, job, images / "held_back.zip")
+    _next_steps(server if running else None)
+
+
+@contextmanager
+def _service(server: str | None, api_key: str | None, start_seconds: float) -> Iterator[str]:
+    """The running service, or one of our own until the end of the demo."""
+    if server is not None:
+        notices.print(f"Using the service at {server}")
+        yield server
+        return
+    with embedded_service(free_port(_PORT), api_key, start_seconds) as url:
+        notices.print(f"Started a service at {url}")
+        yield url
+    notices.print("Stopped the service")
+
+
+def _answers(server: str, api_key: str | None) -> bool:
+    with TemiClient(server, api_key, timeout=5.0) as client:
+        try:
+            client.ready()
+        except (ServiceUnreachable, ApiError):  # nobody, or another program on that port
+            return False
+        return True
+
+
+def _dataset(client: TemiClient, archive: Path) -> Dataset:
+    size = archive.stat().st_size
+    for dataset in client.datasets():
+        if (dataset.name, dataset.status, dataset.bytes) == (DATASET_NAME, "ready", size):
+            notices.print(f"Using dataset {dataset.id} of an earlier run")
+            return dataset
+    notices.print(f"Uploading {archive.name} ({size / 1e6:.1f} MB)")
+    with archive.open("rb") as handle:
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+    key: str | None = f"demo-upload-{digest}"
+    job = client.upload_dataset(
+        archive, name=DATASET_NAME, labels_from="folder", idempotency_key=key
+    )
+    if client.job(job.id).status in ("failed", "cancelled"):
+        # The key answers with that old failure forever; a fresh one tries again.
+        job = client.upload_dataset(archive, name=DATASET_NAME, labels_from="folder")
+    done = _finished(client, job)
+    return client.dataset(str(done.dataset_id))
+
+
+def _clustering_job(client: TemiClient, dataset: Dataset) -> Job:
+    running: Job | None = None
+    for job in client.jobs(dataset_id=dataset.id):
+        if job.kind != "cluster" or not _same_config(job):
+            continue
+        if job.status == "succeeded":
+            notices.print(f"Using job {job.id} of an earlier run")
+            return job
+        if not job.finished:
+            running = job
+    job = running or client.create_job(dataset_id=dataset.id, **_CONFIG)
+    notices.print(f"Clustering {dataset.image_count} images into {_CONFIG['n_clusters']} groups")
+    return _finished(client, job)
+
+
+def _same_config(job: Job) -> bool:
+    stored = {**job.config, **job.config.get("train", {})}
+    return all(stored.get(name) == value for name, value in _CONFIG.items())
+
+
+def _finished(client: TemiClient, job: Job) -> Job:
+    last = show_progress(client.watch(job.id))
+    if last.status != "succeeded":
+        raise JobFailed(last)
+    return last
+
+
+def _show(client: TemiClient, job: Job, held_back: Path) -> None:
+    clustering = client.clustering((job.result or {})["clustering_id"])
+    print_clusters(client.clusters(clustering.id))
+    print_metrics(clustering)
+    with tempfile.TemporaryDirectory(prefix="temi-demo-") as folder:
+        with zipfile.ZipFile(held_back) as archive:
+            archive.extractall(folder)
+        files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        truth = {path.name: path.parent.name for path in files}
+        predictions = client.predict(
+            clustering.model.name, files, version=clustering.model.version, top_k=1
+        )
+    by_name = {found.image: truth[PurePosixPath(found.image).name] for found in predictions.data}
+    print_predictions(predictions, by_name)
+
+
+def _next_steps(url: str | None) -> None:
+    if url is None:
+        results.print("Next: `make run` starts the service to stay.")
+    where = (url or DEFAULT_SERVER).rstrip("/")
+    results.print(f"      {where}       the groups, to look at and to name")
+    results.print(f"      {where}/docs  the REST API")

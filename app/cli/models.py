@@ -1,0 +1,63 @@
+"""`temi models`: what can be asked for labels."""
+
+from typing import Annotated
+
+import typer
+
+from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Server, connect
+from app.cli.output import print_json, print_table
+from temi_client import Model
+
+app = typer.Typer(invoke_without_command=True, help="Trained models and their versions.")
+
+
+@app.callback()
+def list_models(
+    context: typer.Context,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the models, or `show` one."""
+    if context.invoked_subcommand is not None:
+        return None
+    with connect(server, api_key) as client:
+        found = list(client.models())
+    if as_json:
+        return print_json(found)
+    rows = (
+        (model.name, model.latest_version, _aliases(model), f"{model.created_at:%Y-%m-%d %H:%M}")
+        for model in found
+    )
+    return print_table("Models", ["name", ">latest", "aliases", "created"], rows)
+
+
+@app.command("show")
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the versions of a model."""
+    with connect(server, api_key) as client:
+        model = client.model(name)
+        versions = list(client.model_versions(name))
+    if as_json:
+        return print_json(versions)
+    rows = (
+        (
+            version.version,
+            ", ".join(alias for alias, n in model.aliases.items() if n == version.version),
+            version.clustering_id,
+            f"{version.created_at:%Y-%m-%d %H:%M}",
+        )
+        for version in versions
+    )
+    return print_table(
+        f"Versions of {model.name}", [">version", "aliases", "clustering", "created"], rows
+    )
+
+
+def _aliases(model: Model) -> str:
+    return ", ".join(f"{alias} -> {version}" for alias, version in model.aliases.items())

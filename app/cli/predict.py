@@ -1,0 +1,34 @@
+"""`temi predict`: labels for new images."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli.errors import FAILED
+from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Server, connect
+from app.cli.output import print_json
+from app.cli.tables import print_predictions
+
+Files = Annotated[
+    list[Path], typer.Argument(exists=True, dir_okay=False, readable=True, metavar="FILES...")
+]
+
+
+def predict(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="NAME or NAME@ALIAS")],
+    files: Files,
+    top_k: Annotated[int, typer.Option("--top-k", min=1, help="Clusters to name.")] = 3,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a model which group each image belongs to."""
+    with connect(server, api_key) as client:
+        predictions = client.predict(model, files, top_k=top_k)
+    if as_json:
+        print_json(predictions.data)
+    else:
+        print_predictions(predictions)
+    if all(found.error for found in predictions.data):
+        raise typer.Exit(FAILED)

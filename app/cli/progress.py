@@ -1,0 +1,114 @@
+"""Progress of a job: a live bar on a terminal, a plain line now and then elsewhere."""
+
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from app.cli.output import notices
+from temi_client import Job
+
+_LINE_SECONDS = 10.0
+
+
+class StageProgress:
+    """Shows one stage at a time: how far it is, its speed, and when it will be done."""
+
+    def __init__(self, console: Console = notices) -> None:
+        self._console = console
+        self._live = console.is_terminal
+        self._bar = Progress(
+            TextColumn("[bold]{task.description:<9}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[count]:>13} {task.fields[speed]:>12} {task.fields[left]:>9}"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not self._live,
+        )
+        self._task = self._bar.add_task("waiting", total=None, count="", speed="", left="")
+        self._stage: str | None = None
+        self._started = self._line_at = time.monotonic()
+        self._line_done = -1
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def update(
+        self,
+        stage: str,
+        completed: int,
+        total: int,
+        rate: float | None = None,
+        eta_seconds: float | None = None,
+    ) -> None:
+        if stage != self._stage:
+            self._begin(stage)
+        if rate is None:
+            rate, eta_seconds = self._measure(completed, total)
+        count = f"{completed}/{total}" if total else str(completed)
+        speed = f"{rate:.1f}/s" if rate else ""
+        left = f"ETA {_duration(eta_seconds)}" if eta_seconds is not None else ""
+        self._bar.update(
+            self._task,
+            description=escape(stage),
+            completed=completed,
+            total=total or None,
+            count=count,
+            speed=speed,
+            left=left,
+        )
+        self._say_line(stage, completed, total, f"{count} {speed} {left}".rstrip())
+
+    def _begin(self, stage: str) -> None:
+        self._stage = stage
+        self._started = time.monotonic()
+        self._line_at = -_LINE_SECONDS  # the first line of a stage comes at once
+        self._line_done = -1
+
+    def _measure(self, completed: int, total: int) -> tuple[float | None, float | None]:
+        seconds = time.monotonic() - self._started
+        if completed <= 0 or seconds < 0.5:
+            return None, None
+        rate = completed / seconds
+        return rate, max(0, total - completed) / rate if total else None
+
+    def _say_line(self, stage: str, completed: int, total: int, text: str) -> None:
+        now = time.monotonic()
+        ended = bool(total) and completed >= total
+        due = now - self._line_at >= _LINE_SECONDS or ended
+        if self._live or not due or completed == self._line_done:
+            return
+        self._line_at, self._line_done = now, completed
+        self._console.print(f"{stage}: {text}", markup=False, soft_wrap=True)
+
+
+def show_progress(states: Iterable[Job]) -> Job:
+    """Follow a job to its end and return its last state."""
+    last: Job | None = None
+    with StageProgress() as progress:
+        for job in states:
+            last = job
+            now = job.progress
+            stage = now.stage if job.status == "running" and now.stage else job.status
+            progress.update(stage, now.completed, now.total, now.rate or 0.0, now.eta_seconds)
+    assert last is not None  # a watched job reports at least its final state
+    return last
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,103 @@
+"""`temi serve`, `temi api`, `temi worker`, `temi db`: the service's own processes."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from app.core.settings import Settings, get_settings
+
+_API_KEY_NEEDED = """\
+[red]Refusing to bind to {host} without an API key.[/]
+Anyone who reaches that address could read and delete your photos.
+Set TEMI_API_KEY (16 characters or more), or keep --host 127.0.0.1."""
+_console = Console(stderr=True)
+db_app = typer.Typer(help="The database's tables.", no_args_is_help=True)
+
+Host = Annotated[str | None, typer.Option(help="Address to bind to.")]
+Port = Annotated[int | None, typer.Option(help="Port to bind to.")]
+
+
+def serve(host: Host = None, port: Port = None) -> None:
+    """Run everything on this machine: API and worker, restarted if one dies."""
+    settings = _settings(host, port)
+    from app.core.logs import configure_logging
+    from app.core.supervisor import Supervisor
+
+    configure_logging(settings.log_format)
+    _upgrade(settings)
+    _console.print(
+        f"[bold]TEMI[/] at [link]http://{settings.host}:{settings.port}[/]  (API: /docs)  "
+        f"data in {settings.data_dir.absolute()}  -  Ctrl-C stops it"
+    )
+    Supervisor({"api": _api_command(settings), "worker": _worker_command()}).run()
+
+
+def api(host: Host = None, port: Port = None) -> None:
+    """Run only the API: the workers and the database are elsewhere."""
+    settings = _settings(host, port)
+    os.execv(sys.executable, _api_command(settings))  # noqa: S606
+
+
+def worker() -> None:
+    """Run only a worker: the API and the database are elsewhere."""
+    os.execv(sys.executable, _worker_command())  # noqa: S606
+
+
+@db_app.command("upgrade")
+def db_upgrade() -> None:
+    """Create the tables or bring them up to date."""
+    _upgrade(get_settings())
+    _console.print("The tables are current.")
+
+
+def _upgrade(settings: Settings) -> None:
+    from app.core.db import Database
+    from app.core.migrations import upgrade
+
+    db = Database(settings.sqlalchemy_url)
+    upgrade(db)
+    db.dispose()
+
+
+def _settings(host: str | None, port: int | None) -> Settings:
+    """Options win over the environment; the children read the same environment."""
+    if host is not None:
+        os.environ["TEMI_HOST"] = host
+    if port is not None:
+        os.environ["TEMI_PORT"] = str(port)
+    get_settings.cache_clear()
+    settings = get_settings()
+    if not settings.loopback_only and settings.api_key is None:
+        _console.print(_API_KEY_NEEDED.format(host=settings.host))
+        raise typer.Exit(2)
+    return settings
+
+
+def _api_command(settings: Settings) -> list[str]:
+    return [
+        *(sys.executable, "-m", "uvicorn", "app.main:create_app", "--factory"),
+        *("--host", settings.host, "--port", str(settings.port)),
+        *("--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5"),
+    ]
+
+
+def _worker_command() -> list[str]:
+    # One job at a time, in this process's child: the pool must not fork under CUDA.
+    return [
+        *(
+            sys.executable,
+            "-m",
+            "celery",
+            "--quiet",
+            "-A",
+            "worker.main",
+            "worker",
+            "--pool",
+            "solo",
+        ),
+        *("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING"),
+    ]
+
