@@ -24,7 +24,7 @@ class TrainConfig:
     batch_size: int | None = None  # None: 256, fewer for small sets; pairs per step
     steps: int | None = None  # None: from the size of the set
     epochs: int | None = None  # another way to say `steps`; at most one of the two
-    learning_rate: float = 1e-3  # for 256 pairs, scaled linearly with the batch
+    learning_rate: float = 4e-3  # for 256 pairs, scaled linearly with the batch
     warmup_steps: int | None = None  # None: a tenth of the run, at most 100 steps
     start_steps: int | None = None  # steps spent on learning k-means first; None: 100, 0: none
     weight_decay: float = 1e-4  # on weights only

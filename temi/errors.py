@@ -11,6 +11,7 @@ class InvalidConfig(TemiError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
         self.field = field
+        self.message = message
 
 
 class UnknownBackbone(TemiError):

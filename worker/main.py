@@ -1,6 +1,7 @@
 """Celery's entry: `celery -A worker.main worker --pool solo`."""
 
 import threading
+import time
 from typing import Any
 
 from celery.signals import setup_logging, worker_ready, worker_shutting_down
@@ -14,6 +15,7 @@ from worker.sweeper import start_sweeper, sweep
 
 runtime = Runtime(get_settings())
 celery = runtime.celery
+_STALE_SECONDS = 24 * 3600.0  # no upload or artefact takes longer to write
 _stopping = threading.Event()
 
 
@@ -24,6 +26,7 @@ def _set_up_logging(**_: Any) -> None:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _start(**_: Any) -> None:
+    runtime.storage.clean(_STALE_SECONDS, now=time.time())
     sweep(runtime)
     start_sweeper(runtime, _stopping)
 

@@ -18,6 +18,7 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from app.core.datasets import drop_upload
 from app.core.errors import LeaseLost
 from app.core.jobs import Progress, claim, finish, heartbeat, release
 from app.core.runtime import Runtime
@@ -82,6 +83,9 @@ class Attempt:
             finish(session, self._job.id, self._job.fence, status=status, error=error)
 
         self._write(write)
+        if self._job.kind == "ingest":
+            with self._runtime.db.read() as session:
+                drop_upload(session, self._runtime.storage, self._job.dataset_id)
         log.info("job_ended", job_id=self._job.id, status=status, error=error)
 
     def fail_crashed(self, crashes: int) -> None:

@@ -8,7 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DataError, OperationalError
 from starlette.exceptions import HTTPException
 
 from app.core import errors as core
@@ -112,6 +112,11 @@ def install_error_handlers(app: FastAPI) -> None:
         code = HTTPStatus(error.status_code).name.lower()
         headers = dict(error.headers or {})
         return problem(request, error.status_code, code, str(error.detail), headers=headers)
+
+    @app.exception_handler(DataError)
+    async def _not_storable(request: Request, _error: DataError) -> JSONResponse:
+        detail = "A value cannot be stored, such as a text with a zero byte."
+        return problem(request, 422, "invalid_request", detail)
 
     @app.exception_handler(OperationalError)
     async def _database(request: Request, error: OperationalError) -> JSONResponse:

@@ -21,13 +21,13 @@ from app.api.deps import (
     paginate,
 )
 from app.api.errors import responses
-from app.core import idempotency, jobs
+from app.core import datasets, idempotency, jobs
 from app.core.cluster_jobs import ClusterRequest, create_cluster_job
 from app.core.queue import publish_hint
 from app.core.runtime import Runtime
 from app.core.tables import Job
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses(401))
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422))
 _POLL_SECONDS = 0.5
 
 
@@ -123,7 +123,11 @@ def cancel_job(
     """A waiting job is cancelled at once, a running one within seconds. What it has computed
     stays and is used again by the next job on the same images."""
     with runtime.db.write() as session:
-        return schemas.Job.of(jobs.cancel(session, tenant, job_id))
+        job = jobs.cancel(session, tenant, job_id)
+    if job.kind == "ingest" and job.status == "cancelled":
+        with runtime.db.read() as session:
+            datasets.drop_upload(session, runtime.storage, job.dataset_id)
+    return schemas.Job.of(job)
 
 
 @router.get(

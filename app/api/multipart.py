@@ -5,6 +5,7 @@ thousand small images would fill the memory or use up the file handles. Here a f
 over as soon as it is complete and closed before the next one.
 """
 
+from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from tempfile import SpooledTemporaryFile
@@ -47,12 +48,12 @@ async def read_files(request: Request, *, max_files: int) -> AsyncIterator[FileP
     try:
         async for chunk in request.stream():
             parser.write(chunk)
-            for part in collector.take():
+            while (part := collector.take()) is not None:
                 count += 1
-                if count > max_files:
-                    raise TooManyParts(f"At most {max_files} files fit in one request.")
-                yield part
-                part.file.close()
+                with part.file:
+                    if count > max_files:
+                        raise TooManyParts(f"At most {max_files} files fit in one request.")
+                    yield part
     except FormParserError as error:
         raise InvalidRequest(f"The form is malformed: {error}") from error
     except OSError as error:
@@ -71,7 +72,7 @@ class _Collector:
 
     def __init__(self) -> None:
         self._part: _Part | None = None
-        self._ready: list[FilePart] = []
+        self._ready: deque[FilePart] = deque()
 
     @property
     def unfinished(self) -> bool:
@@ -87,9 +88,8 @@ class _Collector:
             "on_part_end": self._end,
         }
 
-    def take(self) -> list[FilePart]:
-        ready, self._ready = self._ready, []
-        return ready
+    def take(self) -> FilePart | None:
+        return self._ready.popleft() if self._ready else None
 
     def close(self) -> None:
         for part in self._ready:

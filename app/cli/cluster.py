@@ -25,6 +25,7 @@ Name = Annotated[str | None, typer.Option(help="Of dataset and model; by default
 Backbone = Annotated[str, typer.Option(help="What turns an image into features.")]
 Heads = Annotated[int | None, typer.Option(min=1, help="Heads trained side by side.")]
 Beta = Annotated[float | None, typer.Option(help="Lower uses the clusters more evenly.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Training steps; fewer is quicker.")]
 Seed = Annotated[int, typer.Option(min=0)]
 LabelsFrom = Annotated[
     Literal["folder", "none"],
@@ -43,6 +44,7 @@ def cluster(
     backbone: Backbone = DEFAULT_BACKBONE,
     heads: Heads = None,
     beta: Beta = None,
+    steps: Steps = None,
     seed: Seed = 0,
     labels_from: LabelsFrom = "none",
     local: Local = False,
@@ -55,6 +57,7 @@ def cluster(
         "n_clusters": clusters,
         "n_heads": heads,
         "beta": beta,
+        "steps": steps,
         "seed": seed,
     }
     if local:

@@ -141,5 +141,5 @@ def _next_steps(url: str | None) -> None:
     if url is None:
         results.print("Next: `make run` starts the service to stay.")
     where = (url or DEFAULT_SERVER).rstrip("/")
-    results.print(f"      {where}       the groups, to look at and to name")
+    results.print(f"      {where}       the groups, to look at")
     results.print(f"      {where}/docs  the REST API")

@@ -31,6 +31,9 @@ class FolderImages:
         self.names: list[str] = []
         self.rejected: list[tuple[str, str, str]] = []  # name, code, detail
 
+    def __len__(self) -> int:
+        return len(self._files)
+
     def __iter__(self) -> "Iterator[Image.Image]":
         from app.core.errors import ImageRejected
         from app.core.images import decode_image
@@ -89,7 +92,7 @@ def _embed(name: str, images: FolderImages, progress: StageProgress) -> "Feature
 
     from temi import TemiError, embed_images, load_backbone
 
-    total = len(images._files)
+    total = len(images)
     progress.update("load", 0, 0)
     backbone = load_backbone(name)
     progress.update("embed", 0, total)

@@ -58,7 +58,7 @@ class StageProgress:
             self._begin(stage)
         if rate is None:
             rate, eta_seconds = self._measure(completed, total)
-        count = f"{completed}/{total}" if total else str(completed)
+        count = f"{completed}/{total}" if total else str(completed or "")
         speed = f"{rate:.1f}/s" if rate else ""
         left = f"ETA {_duration(eta_seconds)}" if eta_seconds is not None else ""
         self._bar.update(
@@ -92,7 +92,8 @@ class StageProgress:
         if self._live or not due or completed == self._line_done:
             return
         self._line_at, self._line_done = now, completed
-        self._console.print(f"{stage}: {text}", markup=False, soft_wrap=True)
+        line = f"{stage}: {text}" if text else stage
+        self._console.print(line, markup=False, soft_wrap=True)
 
 
 def show_progress(states: Iterable[Job]) -> Job:

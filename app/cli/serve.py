@@ -11,7 +11,7 @@ from app.core.settings import Settings, get_settings
 
 _API_KEY_NEEDED = """\
 [red]Refusing to bind to {host} without an API key.[/]
-Anyone who reaches that address could read and delete your photos.
+Anyone who reaches that address could read your photos and use the service.
 Set TEMI_API_KEY (16 characters or more), or keep --host 127.0.0.1."""
 _console = Console(stderr=True)
 db_app = typer.Typer(help="The database's tables.", no_args_is_help=True)

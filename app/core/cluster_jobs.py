@@ -36,7 +36,7 @@ class ClusterRequest:
             config = TrainConfig(**{k: v for k, v in given.items() if v is not None})
             return config.resolve(n_images)
         except InvalidConfig as error:
-            raise InvalidRequest.field(error.field, str(error)) from error
+            raise InvalidRequest.field(error.field, error.message) from error
 
 
 def create_cluster_job(

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import NotFound
 from app.core.ids import new_id
+from app.core.storage import LocalStorage
 from app.core.tables import Dataset, DatasetIssue, Image
 
 _PAGE = 2_000
@@ -104,6 +105,11 @@ def fail_dataset(session: Session, dataset_id: str, error: dict[str, Any]) -> No
         .values(status="failed", error=error, image_count=0, labelled_count=0)
     )
     session.execute(delete(Image).where(Image.dataset_id == dataset_id))
+
+
+def drop_upload(session: Session, storage: LocalStorage, dataset_id: str) -> None:
+    """The archive is of no more use once its ingest has ended, well or badly."""
+    storage.delete(session.get_one(Dataset, dataset_id).upload_key)
 
 
 def folder_label(name: str) -> str | None:

@@ -194,7 +194,7 @@ def due_for_hint(session: Session) -> Sequence[str]:
     )
     return session.scalars(
         update(Job)
-        .where(Job.id.in_(due))
+        .where(Job.id.in_(due), Job.hint_at <= db_now())  # again: a sweeper may have been first
         .values(hints=Job.hints + 1, hint_at=db_now() + backoff)
         .returning(Job.id)
         .execution_options(synchronize_session=False)

@@ -43,7 +43,13 @@ def check_broker(celery: Celery) -> None:
 
 def _transport_options(settings: Settings) -> dict[str, object]:
     if not settings.broker_url.startswith("filesystem:"):
-        return {"socket_timeout": 10, "socket_connect_timeout": 5, "visibility_timeout": 3600}
+        return {
+            "socket_timeout": 10,
+            "socket_connect_timeout": 5,
+            "visibility_timeout": 3600,
+            "max_retries": 1,  # a request must not wait for a broker that is gone
+            "interval_start": 0,
+        }
     folders = {name: settings.broker_dir / name for name in ("messages", "control")}
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)

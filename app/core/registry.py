@@ -3,9 +3,11 @@
 import hashlib
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import delete, select, update
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.core.errors import InvalidRequest, ModelIntegrity, NotFound
@@ -42,11 +44,7 @@ def add_version(
     manifest: dict[str, Any],
     files: Mapping[str, str],
 ) -> ModelVersion:
-    model = session.scalar(select(Model).where(Model.tenant == tenant, Model.name == name))
-    if model is None:
-        model = Model(id=new_id("mdl"), tenant=tenant, name=name)
-        session.add(model)
-        session.flush()
+    model = _find_or_create(session, tenant, name)
     version = session.scalar(  # the row is locked until the end: two jobs get two numbers
         update(Model)
         .where(Model.id == model.id)
@@ -66,6 +64,16 @@ def add_version(
     session.add(row)
     session.flush()
     return row
+
+
+def _find_or_create(session: Session, tenant: str, name: str) -> Model:
+    found = select(Model).where(Model.tenant == tenant, Model.name == name)
+    if (model := session.scalar(found)) is not None:
+        return model
+    # Another job may just be registering the first version under this name.
+    with suppress(IntegrityError), session.begin_nested():
+        session.add(Model(id=new_id("mdl"), tenant=tenant, name=name))
+    return session.scalars(found).one()
 
 
 def get_model(session: Session, tenant: str, name: str) -> Model:
