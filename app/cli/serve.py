@@ -100,4 +100,3 @@ def _worker_command() -> list[str]:
         ),
         *("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING"),
     ]
-

@@ -1,0 +1,194 @@
+"""The command line, without a service or against a small one."""
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from app.cli import app
+from app.cli.output import write_labels
+from tests.client.service import FakeService, event, job, page, running_service
+
+NOBODY = "http://127.0.0.1:9"
+run = CliRunner().invoke
+MODEL = {
+    "name": "pets",
+    "latest_version": 2,
+    "aliases": {"live": 1},
+    "created_at": "2026-01-02T03:04:05Z",
+}
+
+
+@pytest.fixture
+def service() -> Iterator[FakeService]:
+    with running_service() as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [],
+        ["cluster"],
+        ["predict"],
+        ["demo"],
+        ["jobs"],
+        ["jobs", "watch"],
+        ["datasets", "issues"],
+        ["models"],
+        ["models", "show"],
+    ],
+)
+def test_every_command_has_help(command: list[str]) -> None:
+    answer = run(app, [*command, "--help"])
+    assert answer.exit_code == 0
+    assert "Usage" in answer.output
+
+
+def test_help_does_not_load_torch() -> None:
+    code = (
+        "import sys; from app.cli import app; from typer.testing import CliRunner;"
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0;"
+        "sys.exit(any(name in sys.modules for name in ('torch', 'sklearn', 'PIL')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["cluster", "."],  # no --clusters
+        ["cluster", ".", "--clusters", "1"],
+        ["cluster", "no-such-folder", "--clusters", "2"],
+        ["cluster", __file__, "--clusters", "2", "--local"],
+        ["predict", "pets", "no-such-file.jpg"],
+        ["predict", "pets", __file__, "--top-k", "0"],
+        ["demo", "--images", str(Path(__file__).parent)],
+        ["jobs", "no-such-command"],
+    ],
+)
+def test_a_wrong_command_line_is_exit_code_2(command: list[str]) -> None:
+    assert run(app, command).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["cluster", ".", "--clusters", "2"],
+        ["predict", "pets", __file__],
+        ["models"],
+        ["models", "show", "pets"],
+        ["jobs", "list"],
+        ["jobs", "watch", "job_1"],
+        ["jobs", "cancel", "job_1"],
+        ["datasets", "list"],
+        ["datasets", "issues", "ds_1"],
+    ],
+)
+def test_no_service_is_exit_code_3_and_says_what_to_do(command: list[str]) -> None:
+    answer = run(app, command, env={"TEMI_SERVER": NOBODY})
+    assert answer.exit_code == 3
+    assert "temi serve" in answer.stderr
+    assert ("--local" in answer.stderr) == (command[0] == "cluster")
+
+
+def test_lists_as_json_are_for_other_programs(service: FakeService) -> None:
+    service.answer("GET", "/v1/models", page(MODEL))
+    answer = run(app, ["models", "--json", "--server", service.url])
+    assert answer.exit_code == 0
+    assert json.loads(answer.stdout)[0]["aliases"] == {"live": 1}
+
+
+def test_lists_as_tables(service: FakeService) -> None:
+    service.answer("GET", "/v1/models", page(MODEL))
+    service.answer("GET", "/v1/jobs", page(job(), job("failed", id="job_2")))
+    assert "live -> 1" in run(app, ["models", "--server", service.url]).stdout
+    jobs = run(app, ["jobs", "list", "--server", service.url]).stdout
+    assert "job_1" in jobs
+    assert "job_2" in jobs
+
+
+def test_an_error_of_the_service_is_exit_code_1(service: FakeService) -> None:
+    answer = run(app, ["models", "show", "cats", "--server", service.url])
+    assert answer.exit_code == 1
+    assert "not_found" in answer.stderr
+
+
+def test_watching_shows_plain_lines_without_a_terminal(service: FakeService) -> None:
+    states = event(job(), 1) + event(job("succeeded"), 2)
+    service.answer("GET", "/v1/jobs/job_1/events", states, content_type="text/event-stream")
+    answer = run(app, ["jobs", "watch", "job_1", "--server", service.url])
+    assert answer.exit_code == 0
+    assert "train: 3/10 2.0/s ETA 0:04" in answer.stderr
+
+
+def test_watching_a_job_that_fails_is_exit_code_1(service: FakeService) -> None:
+    failed = job("failed", error={"code": "dataset_empty", "detail": "No image in [it]."})
+    service.answer(
+        "GET", "/v1/jobs/job_1/events", event(failed, 1), content_type="text/event-stream"
+    )
+    answer = run(app, ["jobs", "watch", "job_1", "--server", service.url])
+    assert answer.exit_code == 1
+    assert "No image in [it]." in answer.stderr
+
+
+def test_predictions_name_what_could_not_be_read(service: FakeService, tmp_path: Path) -> None:
+    image = tmp_path / "1.jpg"
+    image.write_bytes(b"no image")
+    data = [{"image": "1.jpg", "error": {"code": "image_undecodable", "detail": "damaged"}}]
+    answered = {"model": {"name": "pets", "version": 1}, "data": data}
+    service.answer("POST", "/v1/models/pets:predict", answered)
+    answer = run(app, ["predict", "pets", str(image), "--server", service.url])
+    assert answer.exit_code == 1
+    assert "damaged" in answer.stdout
+
+
+def test_labels_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    def breaks() -> Iterator[tuple[str, int, float]]:
+        yield "a.jpg", 0, 0.5
+        raise RuntimeError
+
+    out = tmp_path / "new" / "labels.csv"
+    write_labels(out, [("a.jpg", 1, 0.25)])
+    with pytest.raises(RuntimeError):
+        write_labels(out, breaks())
+    assert out.read_text().splitlines() == ["file,cluster,probability", "a.jpg,1,0.2500"]
+    assert list(out.parent.iterdir()) == [out]
+
+
+def _two_colors(folder: Path) -> None:
+    for number in range(12):
+        color = (200 + number, 20, 20) if number % 2 else (20, 20, 200 + number)
+        Image.new("RGB", (48, 48), color).save(folder / f"{number:02d}.png")
+
+
+def test_local_clustering_of_a_folder(tmp_path: Path) -> None:
+    _two_colors(tmp_path)
+    (tmp_path / "notes.txt").write_text("not an image")
+    (tmp_path / "broken.png").write_bytes((tmp_path / "00.png").read_bytes()[:40])
+    out = tmp_path / "labels.csv"
+    quick = ["--heads", "2", "--steps", "40"]
+    answer = run(app, ["cluster", str(tmp_path), "-k", "2", "--local", "--out", str(out), *quick])
+    assert answer.exit_code == 0, answer.output
+    with out.open(newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert [row["file"] for row in rows] == [f"{number:02d}.png" for number in range(12)]
+    assert len({(int(row["file"][:2]) % 2, row["cluster"]) for row in rows}) == 2
+    assert "2 files were left out" in answer.stderr
+    assert "image_undecodable" in answer.stderr
+    assert "train: 40/40" in answer.stderr
+
+
+def test_local_clustering_of_too_few_images(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not an image")
+    out = tmp_path / "labels.csv"
+    answer = run(app, ["cluster", str(tmp_path), "-k", "2", "--local", "--out", str(out)])
+    assert answer.exit_code == 1
+    assert "no image" in answer.stderr
+    assert not out.exists()
