@@ -1,6 +1,7 @@
 """TEMI: clustering of images on top of a frozen backbone, arrays in and arrays out.
 
 Names are loaded on first use, so that ``import temi`` and ``temi.catalog`` stay free of torch.
+The k-means baseline is ``temi.kmeans.kmeans``: its module has the same name.
 """
 
 from importlib import import_module
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from temi.config import TrainConfig
     from temi.embed import embed_images
     from temi.errors import InvalidConfig, TemiError, UnknownBackbone, WeightsUnavailable
-    from temi.kmeans import kmeans
     from temi.metrics import ClusteringMetrics, evaluate
     from temi.model import ClusterModel
     from temi.neighbors import mine_neighbors
@@ -34,7 +34,6 @@ _HOME = {
     "check_backbone": "catalog",
     "embed_images": "embed",
     "evaluate": "metrics",
-    "kmeans": "kmeans",
     "list_backbones": "catalog",
     "load_backbone": "backbones",
     "mine_neighbors": "neighbors",
@@ -57,7 +56,6 @@ __all__ = [
     "check_backbone",
     "embed_images",
     "evaluate",
-    "kmeans",
     "list_backbones",
     "load_backbone",
     "mine_neighbors",
@@ -68,9 +66,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'temi' has no attribute {name!r}")
-    if name in _HOME.values():
-        # `temi.kmeans` is both a module and a function: the function is what callers mean.
-        globals().pop(name, None)
     value = getattr(import_module(f"temi.{_HOME[name]}"), name)
     globals()[name] = value
     return value

@@ -24,9 +24,10 @@ class TrainConfig:
     batch_size: int | None = None  # None: 256, fewer for small sets; pairs per step
     steps: int | None = None  # None: from the size of the set
     epochs: int | None = None  # another way to say `steps`; at most one of the two
-    learning_rate: float = 4e-3  # for 256 pairs, scaled linearly with the batch
+    # For 256 pairs, scaled linearly with the batch. The paper has 1e-4 and twenty times the steps.
+    learning_rate: float = 4e-3
     warmup_steps: int | None = None  # None: a tenth of the run, at most 100 steps
-    start_steps: int | None = None  # steps spent on learning k-means first; None: 100, 0: none
+    start_steps: int | None = None  # steps spent on learning k-means first; None: 40, 0: none
     weight_decay: float = 1e-4  # on weights only
     projection_dim: int | None = 256  # train in this many principal directions; None: in all
     early_stop: bool = True  # stop once assignments have settled
@@ -64,7 +65,7 @@ class TrainConfig:
         batch_size = self.batch_size or _default_batch(n_images)
         steps = self.steps or self._steps_from_epochs(n_images, batch_size)
         warmup = 100 if self.warmup_steps is None else self.warmup_steps
-        start = 100 if self.start_steps is None else self.start_steps
+        start = 40 if self.start_steps is None else self.start_steps
         return replace(
             self,
             n_neighbors=min(self.n_neighbors or self._default_neighbors(n_images), n_images - 1),
@@ -72,7 +73,7 @@ class TrainConfig:
             steps=steps,
             epochs=None,
             warmup_steps=min(warmup, steps // 10),
-            start_steps=min(start, steps // 5),
+            start_steps=min(start, steps // 10),
             teacher_momentum=_default_momentum(steps)
             if self.teacher_momentum is None
             else self.teacher_momentum,

@@ -1,8 +1,7 @@
 """A good place to start from: every head first learns a k-means clustering of its own.
 
-From random weights, most of a short run goes into breaking the symmetry between clusters;
-small sets then end below k-means. Heads that start at different k-means solutions disagree
-where the data is ambiguous, which is what the ensemble weights are made of.
+From random weights, the first few hundred steps of a short run go into breaking the symmetry
+between clusters; from here they go into improving on k-means.
 """
 
 import numpy as np
@@ -16,8 +15,7 @@ from temi.standardize import chunks
 
 # Centers are found on at most this many rows: more would cost time and move them little.
 _MAX_ROWS = 10_000
-# A single run often merges two groups and splits a third. The tightest few of many rarely do,
-# and still differ from each other.
+# A single run may merge two groups and split a third: heads share the tightest few of many.
 _RUNS = 32
 _KEPT = 4
 

@@ -69,14 +69,7 @@ class Trainer:
         self._inputs = self._prepare_inputs()  # (N, P)
 
         generator = torch.Generator().manual_seed(config.seed)
-        self._student = Heads(
-            n_heads=config.n_heads,
-            dim=self._inputs.shape[1],
-            hidden_dim=config.hidden_dim,
-            bottleneck_dim=config.bottleneck_dim,
-            n_clusters=config.n_clusters,
-            generator=generator,
-        ).to(self._device)
+        self._student = _new_heads(config, self._inputs.shape[1], generator).to(self._device)
         self._teacher = copy.deepcopy(self._student).requires_grad_(False)
         self._optimizer = HeadOptimizer(self._student, weight_decay=config.weight_decay)
         self._sampler = PairSampler(
@@ -239,6 +232,17 @@ class Trainer:
 
     def _prepare_inputs(self) -> Tensor:
         return prepare_features(self._raw, self._standardizer, self._directions, self._device)
+
+
+def _new_heads(config: TrainConfig, dim: int, generator: torch.Generator) -> Heads:
+    return Heads(
+        n_heads=config.n_heads,
+        dim=dim,
+        hidden_dim=config.hidden_dim,
+        bottleneck_dim=config.bottleneck_dim,
+        n_clusters=config.n_clusters,
+        generator=generator,
+    )
 
 
 def _part(state: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:

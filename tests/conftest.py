@@ -2,12 +2,15 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import hypothesis
 import pytest
 import structlog
 from fastapi.testclient import TestClient
@@ -25,6 +28,10 @@ from tests.servers import run_postgres, run_redis
 MakeSettings = Callable[..., Settings]
 MakeClient = Callable[..., TestClient]
 
+# The same examples every time, and no time limit on a busy machine.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("repeatable")
+
 # Short, so that an orphaned job is found within a test; their order is what matters.
 _TIMES = {
     "heartbeat_seconds": 0.3,
@@ -34,13 +41,18 @@ _TIMES = {
 }
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_settings_of_the_shell() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("TEMI_")]:
+            patch.delenv(name)
+        yield
+
+
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No setting of the developer's shell reaches a test, and no test reaches the next."""
-    for name in [name for name in os.environ if name.startswith("TEMI_")]:
-        monkeypatch.delenv(name)
+def _nothing_stays() -> Iterator[None]:
+    """What a process remembers does not reach the next test."""
     get_settings.cache_clear()
-    monkeypatch.setattr(tempfile, "tempdir", tempfile.tempdir)  # the API moves it
     yield
     get_settings.cache_clear()
     idempotency._in_flight.clear()
@@ -144,25 +156,40 @@ def any_runtime(any_settings: Settings) -> Iterator[Runtime]:
     yield from _runtime(any_settings)
 
 
+@contextmanager
+def running_api(settings: Settings, **options: Any) -> Iterator[TestClient]:
+    """The API in this process; `options` are TestClient's."""
+    before = tempfile.tempdir
+    try:
+        with TestClient(create_app(settings), **options) as api:
+            yield api
+    finally:
+        tempfile.tempdir = before  # the API had moved it
+
+
 @pytest.fixture
 def make_client() -> Iterator[MakeClient]:
     """The API in this process, for the given settings."""
-    clients: list[TestClient] = []
-
-    def make(settings: Settings, **options: Any) -> TestClient:
-        client = TestClient(create_app(settings), **options)
-        clients.append(client)
-        return client.__enter__()
-
-    yield make
-    for client in clients:
-        client.__exit__(None, None, None)
+    with ExitStack() as clients:
+        yield lambda *given, **options: clients.enter_context(running_api(*given, **options))
 
 
 @pytest.fixture
 def client(make_client: MakeClient, settings: Settings) -> TestClient:
     """The API in this process, on the same data as `runtime`."""
     return make_client(settings)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("only root may mount a small disk; /dev/full stands in for it")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
 
 
 def _runtime(settings: Settings) -> Iterator[Runtime]:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -18,6 +19,7 @@ import redis
 from app.core.processes import die_with_parent
 
 _START_SECONDS = 60.0
+_TEMPORARY = tempfile.gettempdir()  # as it was before an API under test moved it
 
 
 def free_port() -> int:
@@ -42,7 +44,11 @@ def run_postgres() -> Iterator[str]:
             [binaries / "initdb", *create, "-D", data], check=True, capture_output=True, user=user
         )
         port = free_port()
-        options = ("listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={folder}")
+        options = (
+            "listen_addresses=127.0.0.1",
+            f"port={port}",
+            f"unix_socket_directories={folder}",
+        )
         quick = ("fsync=off", "full_page_writes=off", "max_connections=200")
         flags = [flag for option in (*options, *quick) for flag in ("-c", option)]
         url = f"postgresql://postgres@127.0.0.1:{port}"
@@ -106,7 +112,7 @@ def _runs(program: Path, user: str | None) -> bool:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="temi-server-"))
+    folder = Path(tempfile.mkdtemp(prefix="temi-server-", dir=_TEMPORARY))
     folder.chmod(0o755)
     try:
         yield folder
@@ -137,7 +143,7 @@ def _process(
     try:
         yield check
     finally:
-        process.send_signal(2)  # PostgreSQL's fast stop: it does not wait for clients
+        process.send_signal(signal.SIGQUIT)  # nothing has to be kept, so nothing is written
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:

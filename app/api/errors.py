@@ -72,6 +72,7 @@ def problem(
     errors: list[ProblemField] | None = None,
     headers: dict[str, str] | None = None,
 ) -> JSONResponse:
+    request_id: str | None = getattr(request.state, "request_id", None)
     body = Problem(
         type="about:blank",
         title=HTTPStatus(status).phrase,
@@ -80,9 +81,11 @@ def problem(
         instance=request.url.path,
         code=code,
         errors=errors or [],
-        request_id=getattr(request.state, "request_id", None),
+        request_id=request_id,
     )
     headers = dict(headers or {})
+    if request_id is not None:  # an unexpected error is answered outside of our middleware
+        headers["X-Request-ID"] = request_id
     if status in _RETRY_AFTER:
         headers["Retry-After"] = _RETRY_AFTER[status]
     if status == 401:

@@ -1,5 +1,7 @@
 """Zip and tar uploads, member by member, with every count and size checked on real bytes."""
 
+import bz2
+import gzip
 import lzma
 import stat
 import struct
@@ -9,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from app.core.errors import (
     ArchiveInvalid,
@@ -110,9 +112,7 @@ class _Budget:
     def read(self, file: IO[bytes]) -> bytes:
         data = file.read(self._limits.max_member_bytes + 1)
         self.spend(len(data))
-        if len(data) > self._limits.max_member_bytes:
-            raise ImageTooLarge(f"Larger than {self._limits.max_member_bytes:,} bytes.")
-        return data
+        return _within(data, self._limits)
 
     def spend(self, count: int) -> None:
         self._left -= count
@@ -168,17 +168,44 @@ def _zip_member_count(path: Path) -> int:
     return struct.unpack_from("<H", tail, at + 10)[0] if 0 <= at <= len(tail) - 22 else 0
 
 
+class _Metered:
+    """A decompressed stream that is paid for as it is read: headers and skipped members, too."""
+
+    def __init__(self, file: IO[bytes], budget: _Budget) -> None:
+        self._file = file
+        self._budget = budget
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self._budget.spend(len(data))
+        return data
+
+
+def _decompressed(path: Path) -> IO[bytes]:
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    openers: dict[bytes, Any] = {
+        b"\x1f\x8b": gzip.open,
+        b"BZh": bz2.open,
+        b"\xfd7zXZ\x00": lzma.open,
+    }
+    opener = next((openers[magic] for magic in openers if head.startswith(magic)), open)
+    stream: IO[bytes] = opener(path, "rb")
+    return stream
+
+
 def _read_tar(path: Path, limits: ArchiveLimits, budget: _Budget) -> Iterator[Member]:
     try:
-        with tarfile.open(path, mode="r|*") as archive:
-            yield from _tar_members(archive, limits, budget)
+        with (
+            _decompressed(path) as stream,
+            tarfile.open(fileobj=_Metered(stream, budget), mode="r|") as archive,  # type: ignore[call-overload]
+        ):
+            yield from _tar_members(archive, limits)
     except _BROKEN_TAR as error:
         raise _damaged_tar(error) from error
 
 
-def _tar_members(
-    archive: tarfile.TarFile, limits: ArchiveLimits, budget: _Budget
-) -> Iterator[Member]:
+def _tar_members(archive: tarfile.TarFile, limits: ArchiveLimits) -> Iterator[Member]:
     position = 0
     for seen, info in enumerate(archive):
         archive.members = []  # type: ignore[attr-defined] # tarfile would keep every header it has seen
@@ -186,7 +213,6 @@ def _tar_members(
             raise _too_many(limits)
         name = checked_name(info.name)
         if info.isdir() or _is_litter(name):
-            budget.spend(info.size)
             continue
         if not info.isfile():
             raise ArchiveUnsafePath(f"The member {name[:200]!r} is a link or a device.")
@@ -195,14 +221,18 @@ def _tar_members(
             try:
                 file = archive.extractfile(info)
                 assert file is not None  # a regular file
-                return budget.read(file)
+                return _within(file.read(limits.max_member_bytes + 1), limits)
             except _BROKEN_TAR as error:
                 raise _damaged_tar(error) from error
 
-        if info.size > limits.max_member_bytes:
-            budget.spend(info.size)
         yield Member(position, name, read)
         position += 1
+
+
+def _within(data: bytes, limits: ArchiveLimits) -> bytes:
+    if len(data) > limits.max_member_bytes:
+        raise ImageTooLarge(f"Larger than {limits.max_member_bytes:,} bytes.")
+    return data
 
 
 def _damaged_tar(error: BaseException) -> ArchiveInvalid:

@@ -16,7 +16,12 @@ def configure_logging(log_format: str) -> None:
     render: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if log_format == "json"
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        # rich tracebacks print local variables, and take seconds to do so
+        else [
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+        ]
     )
     structlog.configure(
         processors=shared + render,

@@ -4,6 +4,8 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 
 _PR_SET_PDEATHSIG = 1
 
@@ -18,3 +20,8 @@ def die_with_parent(parent_pid: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:  # it ended before the line above
         os._exit(1)
+
+
+def bound_to_us() -> Callable[[], None] | None:
+    """For `subprocess.Popen(preexec_fn=...)`: the program it becomes ends when we do."""
+    return partial(die_with_parent, os.getpid()) if sys.platform == "linux" else None

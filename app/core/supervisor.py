@@ -2,17 +2,14 @@
 
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from os import getpid
 
 import structlog
 
-from app.core.processes import die_with_parent
+from app.core.processes import bound_to_us
 
 _TICK = 0.2
 _LONGEST_PAUSE = 30.0
@@ -80,7 +77,7 @@ def _start(child: _Child) -> None:
         child.command,
         stdin=subprocess.DEVNULL,
         process_group=0,
-        preexec_fn=partial(die_with_parent, getpid()) if sys.platform == "linux" else None,
+        preexec_fn=bound_to_us(),
     )
     child.started_at = time.monotonic()
     log.info("child_started", name=child.name, pid=child.process.pid)

@@ -14,6 +14,8 @@ from temi.device import resolve_device
 from temi.errors import WeightsUnavailable
 from temi.preprocessing import INTERPOLATIONS, Preprocessing
 
+# On 351 drawings, 160 and 224 pixels gave the same 10-neighbor precision (0.790 and 0.789) and
+# k-means accuracy no better at 224; 224 costs twice the arithmetic for every image.
 EMBEDDED_SIZE = 160
 
 

@@ -138,19 +138,19 @@ def test_wrong_files(tmp_path: Path) -> None:
 def test_open_clip_from_a_local_file(tmp_path: Path) -> None:
     import open_clip
 
-    model = open_clip.create_model("RN50")
-    torch.save(model.state_dict(), tmp_path / "RN50-mine.pth")
+    model = open_clip.create_model("ViT-S-32-alt")
+    torch.save(model.state_dict(), tmp_path / "ViT-S-32-alt-mine.pth")
 
-    backbone = load_backbone("open_clip:RN50/mine", weights_dir=tmp_path, device="cpu")
+    backbone = load_backbone("open_clip:ViT-S-32-alt/mine", weights_dir=tmp_path, device="cpu")
 
     batch = backbone.preprocess(picture())[None]
     with torch.no_grad():
         expected = model.eval().encode_image(batch)
     torch.testing.assert_close(backbone.forward(batch), expected)
-    assert backbone.dim == 1024
+    assert backbone.dim == 256
     torch.save({"visual.x": torch.zeros(1)}, tmp_path / "bad.pth")
     with pytest.raises(WeightsUnavailable, match="does not fit"):
-        load_backbone(f"open_clip:RN50@{tmp_path / 'bad.pth'}", device="cpu")
+        load_backbone(f"open_clip:ViT-S-32-alt@{tmp_path / 'bad.pth'}", device="cpu")
 
 
 def test_a_download_that_fails_says_what_to_do(

@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temi import catalog
@@ -96,6 +96,7 @@ def test_the_embedded_package_may_be_missing(monkeypatch: pytest.MonkeyPatch) ->
     assert list_backbones()[0].hint is not None
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text())
 def test_any_text_is_a_name_or_an_unknown_one(text: str) -> None:
     try:

@@ -22,6 +22,7 @@ from temi.errors import InvalidConfig
         ("steps", 0),
         ("epochs", -1),
         ("warmup_steps", -1),
+        ("start_steps", -1),
         ("projection_dim", 0),
         ("hidden_dim", 0),
         ("beta", 0.5),
@@ -76,7 +77,8 @@ def test_the_papers_recipe() -> None:
 
     assert (config.n_heads, config.n_neighbors, config.batch_size) == (50, 50, 512)
     assert config.steps == 19532  # 200 epochs
-    assert config.learning_rate == 1e-4
+    assert (config.learning_rate, config.teacher_momentum) == (1e-4, 0.996)
+    assert config.start_steps == 0
     assert config.projection_dim is None
     assert not config.early_stop
 
@@ -102,6 +104,14 @@ def test_resolved_settings_are_usable(n_images: int, n_clusters: int) -> None:
 
 
 def test_given_settings_are_kept() -> None:
-    config = TrainConfig(n_clusters=3, n_neighbors=7, batch_size=20, steps=55, warmup_steps=3)
+    config = TrainConfig(
+        n_clusters=3,
+        n_neighbors=7,
+        batch_size=20,
+        steps=55,
+        warmup_steps=3,
+        start_steps=0,
+        teacher_momentum=0.5,
+    )
 
     assert config.resolve(1000) == config

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
@@ -73,6 +73,7 @@ def test_as_dict_is_plain() -> None:
 pairs = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60)
 
 
+@settings(max_examples=50, deadline=None)
 @given(pairs, st.permutations(range(5)))
 def test_properties(both: list[tuple[int, int]], renumbering: list[int]) -> None:
     labels = [label for label, _ in both]

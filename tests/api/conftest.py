@@ -1,0 +1,153 @@
+"""Datasets and clusterings for the API's tests. Jobs are run here, in the test's own process."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import select
+
+from app.core.clusterings import add_assignments, add_clusters, summarize
+from app.core.ids import new_id
+from app.core.jobs import Progress, claim, create_job, finish
+from app.core.registry import add_version
+from app.core.runtime import Runtime
+from app.core.settings import Settings
+from app.core.tables import Clustering, Dataset, Image
+from tests.conftest import MakeClient, running_api
+from tests.images import jpeg_bytes, png_bytes, zip_of
+from worker import child
+from worker.context import JobContext
+
+Work = Callable[[str], list[Progress]]
+MakeClustering = Callable[..., str]
+Json = dict[str, Any]
+
+COLORS = {"red": "#d02020", "green": "#20d020", "blue": "#2020d0"}
+
+
+def upload(client: TestClient, files: dict[str, bytes], **params: str) -> Json:
+    """Send a zip; returns the job."""
+    answer = client.post("/v1/datasets", content=zip_of(files), params=params)
+    assert answer.status_code == 202, answer.text
+    job: Json = answer.json()
+    return job
+
+
+def work_on(runtime: Runtime, job_id: str) -> list[Progress]:
+    """Claim a job and do it, as a worker's child would; returns what it reported."""
+    reports: list[Progress] = []
+    with runtime.db.write() as session:
+        job = claim(session, job_id, worker="test", lease_seconds=60)
+    assert job is not None
+    error = child._run(JobContext(runtime, job, job.fence, reports.append))
+    if error is not None:
+        with runtime.db.write() as session:
+            finish(session, job_id, job.fence, status="failed", error=error)
+    return reports
+
+
+@pytest.fixture
+def work(runtime: Runtime) -> Work:
+    return lambda job_id: work_on(runtime, job_id)
+
+
+@pytest.fixture(scope="session")
+def ingested(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Path:
+    """A data folder with one dataset: four images in two folders, and two bad files."""
+    folder = tmp_path_factory.mktemp("ingested")
+    shutil.copy(sqlite_template, folder / "temi.db")
+    settings = Settings(_env_file=None, data_dir=folder)
+    files = {
+        "cats/a.jpg": jpeg_bytes("red", (40, 20)),
+        "cats/b.png": png_bytes("green"),
+        "bad/text.jpg": b"no image",
+        "dogs/c.jpg": jpeg_bytes("blue"),
+        "dogs/d.jpg": jpeg_bytes("white"),
+        "bad/doc.pdf": b"%PDF-1.7",
+    }
+    runtime = Runtime(settings)
+    with running_api(settings) as client:
+        job = upload(client, files, name="Cats & Dogs", labels_from="folder")
+        work_on(runtime, job["id"])
+    runtime.db.dispose()
+    return folder
+
+
+@pytest.fixture
+def dataset(client: TestClient, settings: Settings, ingested: Path) -> Json:
+    """The dataset of `ingested`, in a copy of this test's own."""
+    shutil.copytree(ingested, settings.data_dir, dirs_exist_ok=True)
+    found: Json = client.get("/v1/datasets").json()["data"][0]
+    assert found["status"] == "ready"
+    return found
+
+
+@pytest.fixture
+def any_client(make_client: MakeClient, any_settings: Settings) -> TestClient:
+    """Once for each database, on the same data as `any_runtime`."""
+    return make_client(any_settings)
+
+
+@pytest.fixture
+def make_clustering(runtime: Runtime) -> MakeClustering:
+    return lambda dataset_id, **options: store_clustering(runtime, dataset_id, **options)
+
+
+def store_clustering(
+    runtime: Runtime, dataset_id: str, *, model: str = "cats-dogs", n_clusters: int = 3
+) -> str:
+    """A finished clustering and its model version, without any training: image i in i mod 2."""
+    with runtime.db.write() as session:
+        dataset = session.get_one(Dataset, dataset_id)
+        images = session.scalars(
+            select(Image).where(Image.dataset_id == dataset_id).order_by(Image.position)
+        ).all()
+        job = create_job(session, tenant="default", kind="cluster", dataset=dataset, config={})
+        clustering_id = new_id("cl")
+        version = add_version(
+            session,
+            tenant="default",
+            name=model,
+            job_id=job.id,
+            clustering_id=clustering_id,
+            folder=f"models/{job.id}",
+            manifest=_manifest(n_clusters),
+            files={"model.safetensors": "00" * 32},
+        ).version
+        session.add(
+            Clustering(
+                id=clustering_id,
+                tenant="default",
+                job_id=job.id,
+                dataset_id=dataset_id,
+                model_name=model,
+                model_version=version,
+                n_clusters=n_clusters,
+                image_count=len(images),
+                metrics={"temi": None, "kmeans": None},
+            )
+        )
+        session.flush()
+        assigned = np.arange(len(images), dtype=np.int32) % 2
+        sure = np.linspace(0.9, 0.5, len(images), dtype=np.float32)
+        examples = {
+            row: {"image_id": image.id, "name": image.name, "probability": float(sure[row])}
+            for row, image in enumerate(images)
+        }
+        add_clusters(session, clustering_id, summarize(assigned, sure, n_clusters), examples)
+        rows = zip([i.id for i in images], assigned.tolist(), sure.tolist(), strict=True)
+        add_assignments(session, clustering_id, rows)
+    return clustering_id
+
+
+def _manifest(n_clusters: int) -> Json:
+    return {
+        "backbone": "efficientnet_lite0",
+        "weights_sha256": "00" * 32,
+        "temperature": 0.1,
+        "clusters": [{"cluster_id": i, "label": f"cluster {i}"} for i in range(n_clusters)],
+    }

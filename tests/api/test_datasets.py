@@ -1,0 +1,156 @@
+"""Uploads that are taken: every form of them, and what becomes of their files."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import select
+
+from app.core.runtime import Runtime
+from app.core.storage import blob_key
+from app.core.tables import Dataset
+from tests.api.conftest import Json, Work, upload
+from tests.images import jpeg_bytes, png_bytes, tar_of, zip_of
+
+_FILES = {"a.jpg": jpeg_bytes("red"), "b/c.png": png_bytes("blue")}
+
+
+def _names(client: TestClient, dataset_id: str) -> list[str]:
+    data = client.get(f"/v1/datasets/{dataset_id}/images").json()["data"]
+    return [image["name"] for image in data]
+
+
+def _form(files: Mapping[str, bytes]) -> list[tuple[str, tuple[str, bytes]]]:
+    return [("files", (name, data)) for name, data in files.items()]
+
+
+def test_an_upload_is_accepted_as_a_job(client: TestClient) -> None:
+    answer = client.post("/v1/datasets?name=Holiday", content=zip_of(_FILES))
+    assert answer.status_code == 202
+    job = answer.json()
+    assert answer.headers["Location"] == f"/v1/jobs/{job['id']}"
+    assert answer.headers["Retry-After"] == "1"
+    assert (job["kind"], job["status"], job["config"]) == ("ingest", "queued", {})
+    assert job["progress"]["stages"] == ["ingest"]
+    dataset = client.get(f"/v1/datasets/{job['dataset_id']}").json()
+    assert (dataset["name"], dataset["status"], dataset["image_count"]) == (
+        "Holiday",
+        "ingesting",
+        0,
+    )
+    assert client.get(answer.headers["Location"]).json() == job
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("application/zip", zip_of(_FILES)),
+        ("application/x-tar", tar_of(_FILES)),
+        ("application/gzip", tar_of(_FILES, compression="gz")),
+        ("application/octet-stream", tar_of(_FILES, compression="xz")),
+        ("text/plain", tar_of(_FILES, compression="bz2")),
+    ],
+)
+def test_raw_archives(client: TestClient, work: Work, content_type: str, body: bytes) -> None:
+    job = client.post("/v1/datasets", content=body, headers={"Content-Type": content_type}).json()
+    work(job["id"])
+    assert _names(client, job["dataset_id"]) == list(_FILES)
+    dataset = client.get(f"/v1/datasets/{job['dataset_id']}").json()
+    assert dataset["bytes"] == len(body)
+
+
+def test_a_form_of_images(client: TestClient, work: Work) -> None:
+    job = client.post("/v1/datasets", files=_form(_FILES), data={"comment": "x"}).json()
+    work(job["id"])
+    assert _names(client, job["dataset_id"]) == list(_FILES)
+
+
+@pytest.mark.parametrize("archive", [zip_of(_FILES), tar_of(_FILES, compression="gz")])
+def test_a_form_with_one_archive(client: TestClient, work: Work, archive: bytes) -> None:
+    job = client.post("/v1/datasets", files=_form({"photos": archive})).json()
+    work(job["id"])
+    assert _names(client, job["dataset_id"]) == list(_FILES)
+
+
+def test_the_names_in_a_form_are_only_names(client: TestClient, work: Work) -> None:
+    names = [
+        "../../etc/passwd",
+        "/abs.png",
+        "C:\\x\\y.png",
+        "ねこ.png",
+        "x" * 4000,
+        "..",
+        "same",
+        "same",
+    ]
+    files = [("files", (name, png_bytes())) for name in names]
+    job = client.post("/v1/datasets", files=files).json()
+    work(job["id"])
+    expected = ["etc/passwd", "abs.png", "y.png", "ねこ.png", "x" * 4000, "image", "same", "same"]
+    assert _names(client, job["dataset_id"]) == expected
+
+
+def test_the_result_of_an_ingest(client: TestClient, work: Work, runtime: Runtime) -> None:
+    job = upload(client, _FILES)
+    with runtime.db.read() as session:
+        key = session.scalars(select(Dataset.upload_key)).one()
+    assert runtime.storage.exists(key)
+    reports = work(job["id"])
+    assert not runtime.storage.exists(key)  # its images are stored one by one now
+    done = client.get(f"/v1/jobs/{job['id']}").json()
+    assert done["status"] == "succeeded"
+    assert done["result"] == {"dataset_id": job["dataset_id"], "image_count": 2, "issue_count": 0}
+    assert done["counts"] == {"total": 2, "completed": 2, "failed": 0}
+    assert done["timings"]["ingest"]["skipped"] is False
+    assert (reports[0].stage, reports[0].total, reports[0].completed) == ("ingest", 2, 0)
+    assert reports[-1].completed == 2
+    start, end = (datetime.fromisoformat(done[name]) for name in ("started_at", "finished_at"))
+    assert start <= end
+
+
+def test_bad_files_become_issues(client: TestClient, dataset: Json) -> None:
+    assert (dataset["image_count"], dataset["issue_count"], dataset["labelled_count"]) == (4, 2, 4)
+    issues = client.get(f"/v1/datasets/{dataset['id']}/issues").json()["data"]
+    assert [(issue["name"], issue["code"]) for issue in issues] == [
+        ("bad/text.jpg", "image_undecodable"),
+        ("bad/doc.pdf", "unsupported_format"),
+    ]
+    assert all(issue["detail"] for issue in issues)
+
+
+def test_images_are_listed_with_what_is_known(client: TestClient, dataset: Json) -> None:
+    images = client.get(f"/v1/datasets/{dataset['id']}/images").json()["data"]
+    assert [image["name"] for image in images] == [
+        "cats/a.jpg",
+        "cats/b.png",
+        "dogs/c.jpg",
+        "dogs/d.jpg",
+    ]
+    assert [image["label"] for image in images] == ["cats", "cats", "dogs", "dogs"]
+    first = images[0]
+    assert (first["width"], first["height"], first["format"]) == (40, 20, "JPEG")
+    assert first["bytes"] == len(jpeg_bytes("red", (40, 20)))
+    assert first["notes"] == []
+    assert first["dataset_id"] == dataset["id"]
+
+
+def test_the_same_image_is_stored_once(client: TestClient, work: Work, runtime: Runtime) -> None:
+    job = upload(client, {"one.png": png_bytes(), "two.png": png_bytes()})
+    work(job["id"])
+    images = client.get(f"/v1/datasets/{job['dataset_id']}/images").json()["data"]
+    assert len(images) == 2
+    assert images[0]["sha256"] == images[1]["sha256"]
+    folder = runtime.storage.path(blob_key(images[0]["sha256"])).parents[1]
+    assert len([path for path in folder.rglob("*") if path.is_file()]) == 1
+
+
+def test_datasets_are_listed(client: TestClient, dataset: Json) -> None:
+    assert client.get("/v1/datasets").json()["data"] == [dataset]
+
+
+@pytest.mark.parametrize("path", ["", "/images", "/issues"])
+def test_a_dataset_that_is_not_there(client: TestClient, path: str) -> None:
+    answer = client.get(f"/v1/datasets/ds_none{path}")
+    assert answer.status_code == 404
+    assert answer.json()["code"] == "not_found"

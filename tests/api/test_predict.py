@@ -1,0 +1,203 @@
+"""The whole way once, for real: upload, cluster, look, predict."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from PIL import Image
+
+from app.core.errors import QueueFull
+from app.core.predictor import Predictor
+from app.core.runtime import Runtime
+from app.core.settings import Settings
+from tests.api.conftest import COLORS, Json, store_clustering, upload, work_on
+from tests.conftest import running_api
+from tests.images import jpeg_bytes, png_bytes
+
+_EACH = 8
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[Json]:
+    """A model over three colors, trained in this process; its data outlive each test."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "temi.db").write_bytes(sqlite_template.read_bytes())
+    settings = Settings(_env_file=None, data_dir=folder, torch_threads=1, max_predict_files=10)
+    runtime = Runtime(settings)
+    with running_api(settings) as client:
+        job = upload(client, _images(), name="colors", labels_from="folder")
+        work_on(runtime, job["id"])
+        body = {"dataset_id": job["dataset_id"], "n_clusters": 3, "n_heads": 4, "steps": 60}
+        cluster = client.post("/v1/jobs", json=body).json()
+        reports = work_on(runtime, cluster["id"])
+        ended = client.get(f"/v1/jobs/{cluster['id']}").json()
+        yield {"client": client, "job": ended, "reports": reports, "runtime": runtime}
+    runtime.db.dispose()
+
+
+def _images() -> dict[str, bytes]:
+    rng = np.random.default_rng(0)
+    files = {}
+    for number in range(_EACH):
+        for name, color in COLORS.items():
+            shade = Image.new("RGB", (1, 1), color).getpixel((0, 0))
+            assert isinstance(shade, tuple)
+            near = tuple(int(np.clip(c + rng.integers(-20, 20), 0, 255)) for c in shade)
+            files[f"{name}/{number}.jpg"] = jpeg_bytes(near, (32, 32))
+    return files
+
+
+@pytest.fixture
+def client(trained: Json) -> TestClient:
+    found: TestClient = trained["client"]
+    return found
+
+
+def _predict(
+    client: TestClient, *images: tuple[str, bytes], model: str = "colors", **params: object
+) -> Json:
+    answer = client.post(
+        f"/v1/models/{model}:predict",
+        files=[("files", image) for image in images],
+        params={name: str(value) for name, value in params.items()},
+    )
+    assert answer.status_code == 200, answer.text
+    body: Json = answer.json()
+    return body
+
+
+def test_the_job_went_through_all_stages(trained: Json) -> None:
+    job = trained["job"]
+    assert job["status"] == "succeeded", job["error"]
+    assert job["result"]["model"] == {"name": "colors", "version": 1}
+    assert job["result"]["metrics"]["temi"]["n_labelled"] == 3 * _EACH
+    assert set(job["timings"]) == {"embed", "mine", "train", "evaluate"}
+    stages = [report.stage for report in trained["reports"]]
+    assert list(dict.fromkeys(stages)) == ["embed", "mine", "train", "evaluate", "register"]
+    assert job["progress"]["completed"] == job["progress"]["total"] == 3 * _EACH
+
+
+def test_the_clustering_holds_every_image(trained: Json, client: TestClient) -> None:
+    url = f"/v1/clusterings/{trained['job']['result']['clustering_id']}"
+    rows = client.get(f"{url}/assignments").json()["data"]
+    clusters = client.get(f"{url}/clusters").json()["data"]
+    assert len(rows) == sum(cluster["size"] for cluster in clusters) == 3 * _EACH
+    by_color = {
+        color: {r["cluster_id"] for r in rows if r["name"].startswith(color)} for color in COLORS
+    }
+    assert all(len(found) == 1 for found in by_color.values())  # plain colors are told apart
+    assert len(set.union(*by_color.values())) == 3
+
+
+def test_new_images_get_labels(trained: Json, client: TestClient) -> None:
+    url = f"/v1/clusterings/{trained['job']['result']['clustering_id']}/assignments"
+    rows = client.get(url).json()["data"]
+    known = {row["name"].partition("/")[0]: row["cluster_id"] for row in rows}
+    body = _predict(client, *[(c, jpeg_bytes(v, (32, 32))) for c, v in COLORS.items()], top_k=2)
+    assert body["model"] == {"name": "colors", "version": 1}
+    for item in body["data"]:
+        assert item["cluster_id"] == known[item["image"]]
+        assert item["label"] == f"cluster {item['cluster_id']}"
+        assert item["error"] is None
+        assert item["probabilities"] is None
+        assert len(item["top_k"]) == 2
+        assert (
+            item["top_k"][0]["probability"]
+            == item["probability"]
+            >= item["top_k"][1]["probability"]
+        )
+
+
+def test_a_bad_image_among_good_ones(client: TestClient) -> None:
+    good = png_bytes("red", (32, 32))
+    body = _predict(client, ("a", good), ("bad", b"no image"), ("c.svg", b"<svg/>"), ("a", good))
+    first, bad, svg, last = body["data"]
+    assert [item["image"] for item in body["data"]] == ["a", "bad", "c.svg", "a"]
+    assert (bad["cluster_id"], bad["label"], bad["probability"], bad["top_k"]) == (
+        None,
+        None,
+        None,
+        [],
+    )
+    assert (bad["error"]["code"], svg["error"]["code"]) == (
+        "image_undecodable",
+        "unsupported_format",
+    )
+    assert first == last
+    assert first["error"] is None
+
+
+def test_only_bad_images(client: TestClient) -> None:
+    (item,) = _predict(client, ("bad", b""))["data"]
+    assert item["error"]["code"] == "image_undecodable"
+
+
+def test_all_probabilities_on_request(client: TestClient) -> None:
+    (item,) = _predict(client, ("a", png_bytes()), probabilities=True, top_k=100)["data"]
+    assert sum(item["probabilities"]) == pytest.approx(1, abs=1e-4)
+    assert len(item["top_k"]) == 3
+    assert max(item["probabilities"]) == item["probability"]
+
+
+def test_by_alias_and_by_version(client: TestClient) -> None:
+    client.put("/v1/models/colors/aliases/production", json={"version": 1})
+    image = ("a", png_bytes())
+    plain = _predict(client, image)
+    for model in ("colors@production", "colors@latest", "colors/versions/1"):
+        assert _predict(client, image, model=model) == plain
+
+
+@pytest.mark.parametrize("query", ["top_k=0", "top_k=101", "top_k=x", "probabilities=maybe"])
+def test_bad_parameters(client: TestClient, query: str) -> None:
+    answer = client.post(f"/v1/models/colors:predict?{query}", files={"files": ("a", b"x")})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+
+
+def test_images_must_come_in_a_form(client: TestClient) -> None:
+    for version in ("", "/versions/1"):
+        answer = client.post(f"/v1/models/colors{version}:predict", content=png_bytes())
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "files")
+
+
+def test_too_many_images(client: TestClient) -> None:
+    files = [("files", ("a", b"x")) for _ in range(11)]
+    answer = client.post("/v1/models/colors:predict", files=files)
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_many_parts")
+
+
+def test_a_changed_model_file_is_not_served(client: TestClient, trained: Json) -> None:
+    """A copy of the version, so that the loaded one cannot stand in for it; one byte changed."""
+    runtime: Runtime = trained["runtime"]
+    version = client.get("/v1/models/colors/versions/1").json()
+    store_clustering(runtime, trained["job"]["dataset_id"], model="changed")
+    data = bytearray(runtime.storage.read(f"models/{version['job_id']}/model.safetensors"))
+    data[len(data) // 2] ^= 1
+    changed = client.get("/v1/models/changed/versions/1").json()
+    runtime.storage.write(f"models/{changed['job_id']}/model.safetensors", bytes(data))
+    answer = client.post("/v1/models/changed:predict", files={"files": ("a", png_bytes())})
+    assert (answer.status_code, answer.json()["code"]) == (503, "model_integrity")
+    assert answer.headers["Retry-After"]
+    assert _predict(client, ("a", png_bytes()))["data"][0]["error"] is None  # the others go on
+
+
+def test_a_full_queue_is_said_so(settings: Settings) -> None:
+    predictor = Predictor(settings)
+    for _ in range(settings.predict_queue):
+        assert predictor._waiting.acquire(blocking=False)
+    with pytest.raises(QueueFull):
+        predictor.predict(None, [])  # type: ignore[arg-type]
+
+
+def test_a_predictor_that_died_comes_back(client: TestClient) -> None:
+    predictor: Predictor = client.app.state.predictor  # type: ignore[attr-defined]
+    _predict(client, ("a", png_bytes()))
+    assert predictor._pool is not None
+    for process in list(predictor._pool._processes.values()):
+        process.kill()
+        process.join()
+    image = {"files": ("a", png_bytes())}
+    answer = client.post("/v1/models/colors:predict", files=image)
+    assert (answer.status_code, answer.json()["code"]) == (503, "predictor_unavailable")
+    assert client.post("/v1/models/colors:predict", files=image).status_code == 200

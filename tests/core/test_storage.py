@@ -1,0 +1,120 @@
+"""A key holds a whole file or nothing, whatever happens while it is written."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import StorageFull
+from app.core.storage import LocalStorage, blob_key
+
+_FULL_DEVICE = Path("/dev/full")  # every write to it fails like on a full disk
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    return LocalStorage(tmp_path / "blobs")
+
+
+def _aside(storage: LocalStorage) -> list[Path]:
+    return list((storage.root / "tmp").iterdir())
+
+
+def test_what_was_written_is_read(storage: LocalStorage) -> None:
+    assert not storage.exists("a/b")
+    storage.write("a/b", b"data")
+    assert storage.exists("a/b")
+    assert storage.read("a/b") == b"data"
+    assert storage.path("a/b").read_bytes() == b"data"
+    storage.write("a/b", b"other")
+    assert storage.read("a/b") == b"other"
+    assert _aside(storage) == []
+
+
+def test_nothing_is_there_before_the_end(storage: LocalStorage) -> None:
+    with storage.writing("key") as file:
+        file.write(b"half")
+        file.flush()
+        assert not storage.exists("key")
+    assert storage.read("key") == b"half"
+
+
+def test_a_failing_block_leaves_nothing(storage: LocalStorage) -> None:
+    storage.write("key", b"old")
+
+    def fail() -> None:
+        with storage.writing("key") as file:
+            file.write(b"new")
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fail()
+    assert storage.read("key") == b"old"
+    assert _aside(storage) == []
+
+
+@pytest.mark.parametrize("key", ["../outside", "a/../../outside", "/etc/passwd"])
+def test_a_key_that_leaves_the_folder_is_refused(storage: LocalStorage, key: str) -> None:
+    for use in (storage.path, storage.read, storage.exists, storage.delete):
+        with pytest.raises(ValueError, match="leaves the storage folder"):
+            use(key)
+    with pytest.raises(ValueError, match="leaves the storage folder"):
+        storage.write(key, b"x")
+    assert _aside(storage) == []
+
+
+def test_a_link_does_not_lead_out(storage: LocalStorage, tmp_path: Path) -> None:
+    (storage.root / "link").symlink_to(tmp_path)
+    with pytest.raises(ValueError, match="leaves the storage folder"):
+        storage.write("link/file", b"x")
+
+
+def test_delete_forgives_what_is_gone(storage: LocalStorage) -> None:
+    storage.write("key", b"x")
+    storage.delete("key")
+    storage.delete("key")
+    assert not storage.exists("key")
+
+
+def test_no_space_left_is_said_so(storage: LocalStorage) -> None:
+    storage.write("old", b"old")
+    full = _FULL_DEVICE.open("wb", buffering=0)
+    with pytest.raises(StorageFull, match="full"), full, storage.writing("new"):
+        full.write(b"x")
+    assert not storage.exists("new")
+    assert storage.read("old") == b"old"
+    assert _aside(storage) == []
+
+
+def test_other_errors_keep_their_name(storage: LocalStorage) -> None:
+    with pytest.raises(FileNotFoundError):
+        storage.read("missing")
+    with pytest.raises(PermissionError), storage.writing("key"):
+        raise PermissionError(13, "not allowed")
+
+
+def test_a_really_full_disk_keeps_old_data(small_disk: Path) -> None:
+    storage = LocalStorage(small_disk)
+    storage.write("old", b"o" * 600_000)
+    for _ in range(3):
+        with pytest.raises(StorageFull):
+            storage.write("new", b"n" * 600_000)
+    assert not storage.exists("new")
+    assert storage.read("old") == b"o" * 600_000
+    assert _aside(storage) == []
+    storage.delete("old")
+    storage.write("new", b"n" * 600_000)
+    assert storage.read("new") == b"n" * 600_000
+
+
+def test_clean_removes_only_what_is_old(storage: LocalStorage) -> None:
+    for name, age in (("stale", 1000.0), ("fresh", 1.0)):
+        path = storage.root / "tmp" / name
+        path.write_bytes(b"x")
+        os.utime(path, (10_000.0 - age, 10_000.0 - age))
+    assert storage.clean(older_than_seconds=500.0, now=10_000.0) == 1
+    assert [path.name for path in _aside(storage)] == ["fresh"]
+
+
+def test_blobs_are_spread_over_folders() -> None:
+    assert blob_key("abcd") == "sha256/ab/abcd"
