@@ -27,7 +27,6 @@ class TrainConfig:
     # For 256 pairs, scaled linearly with the batch. The paper has 1e-4 and twenty times the steps.
     learning_rate: float = 4e-3
     warmup_steps: int | None = None  # None: a tenth of the run, at most 100 steps
-    start_steps: int | None = None  # steps spent on learning k-means first; None: 40, 0: none
     weight_decay: float = 1e-4  # on weights only
     projection_dim: int | None = 256  # train in this many principal directions; None: in all
     early_stop: bool = True  # stop once assignments have settled
@@ -45,7 +44,6 @@ class TrainConfig:
             "batch_size": 512,
             "epochs": 200,
             "learning_rate": 1e-4,
-            "start_steps": 0,
             "teacher_momentum": 0.996,
             "projection_dim": None,
             "early_stop": False,
@@ -65,7 +63,6 @@ class TrainConfig:
         batch_size = self.batch_size or _default_batch(n_images)
         steps = self.steps or self._steps_from_epochs(n_images, batch_size)
         warmup = 100 if self.warmup_steps is None else self.warmup_steps
-        start = 40 if self.start_steps is None else self.start_steps
         return replace(
             self,
             n_neighbors=min(self.n_neighbors or self._default_neighbors(n_images), n_images - 1),
@@ -73,15 +70,15 @@ class TrainConfig:
             steps=steps,
             epochs=None,
             warmup_steps=min(warmup, steps // 10),
-            start_steps=min(start, steps // 10),
             teacher_momentum=_default_momentum(steps)
             if self.teacher_momentum is None
             else self.teacher_momentum,
         )
 
     def _default_neighbors(self, n_images: int) -> int:
-        # Half a group of average size: neighbors beyond that are mostly from other groups.
-        return min(50, max(5, n_images // (2 * self.n_clusters)))
+        # A quarter of a group of average size: beyond that, more and more neighbors of images at
+        # the edge of a group are from other groups, which costs small sets several points.
+        return min(50, max(5, n_images // (4 * self.n_clusters)))
 
     def _steps_from_epochs(self, n_images: int, batch_size: int) -> int:
         if self.epochs is None:
@@ -107,7 +104,7 @@ def _default_batch(n_images: int) -> int:
 
 
 def _default_steps(n_images: int) -> int:
-    return 800 if n_images < 1024 else 1200
+    return 1000 if n_images < 1024 else 1200
 
 
 def _default_momentum(steps: int) -> float:
@@ -126,7 +123,6 @@ _INTEGERS = {  # field -> smallest allowed value
     "steps": 1,
     "epochs": 1,
     "warmup_steps": 0,
-    "start_steps": 0,
     "projection_dim": 1,
     "seed": 0,
 }
@@ -136,7 +132,6 @@ _OPEN = {
     "steps",
     "epochs",
     "warmup_steps",
-    "start_steps",
     "teacher_momentum",
     "projection_dim",
 }

@@ -1,4 +1,4 @@
-"""k-means on L2-normalized features: the baseline, and where heads start from."""
+"""k-means on L2-normalized features: the baseline."""
 
 import warnings
 
@@ -24,18 +24,14 @@ def kmeans(
     n = features.shape[0]
     if not 1 <= n_clusters <= n:
         raise InvalidConfig("n_clusters", f"must be between 1 and the number of images, {n}")
-    fitted = fit_kmeans(unit_rows(features), n_clusters, n_init=N_INIT, seed=seed)
-    return np.asarray(fitted.labels_, dtype=np.int64)
-
-
-def fit_kmeans(rows: npt.NDArray[np.float32], n_clusters: int, *, n_init: int, seed: int) -> KMeans:
     with warnings.catch_warnings():
         # Fewer distinct rows than clusters: some clusters stay empty, which is no fault here.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(n_clusters, n_init=n_init, random_state=seed).fit(rows)
+        fitted = KMeans(n_clusters, n_init=N_INIT, random_state=seed).fit(_unit_rows(features))
+    return np.asarray(fitted.labels_, dtype=np.int64)
 
 
-def unit_rows(features: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
+def _unit_rows(features: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
     """A copy with rows of length one; zero rows stay zero."""
     rows = np.array(features, dtype=np.float32)
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)

@@ -8,13 +8,16 @@ from torch import Tensor
 from temi.heads import Heads
 
 LOOK_EVERY = 50  # steps between two looks at the assignments
-TOLERANCE = 0.005  # share of (head, image) assignments that may move between two looks
+TOLERANCE = 0.01  # share of the best head's assignments that may move between two looks
 QUIET_LOOKS = 3  # looks in a row below the tolerance that count as settled
-_SAMPLE = 2048  # images looked at; enough to tell half a percent from nothing
+_SAMPLE = 2048  # images looked at; enough to tell one percent from nothing
 
 
 class SettlingMonitor:
-    """Compares the teacher's assignments of a fixed sample of images from look to look."""
+    """Compares the best head's assignments of a fixed sample of images from look to look.
+
+    Only that head goes into the model; weak heads may wander for ever.
+    """
 
     def __init__(self, inputs: Tensor, n_heads: int) -> None:
         stride = max(1, len(inputs) // _SAMPLE)
@@ -29,13 +32,15 @@ class SettlingMonitor:
         return self.quiet_looks >= QUIET_LOOKS
 
     @torch.no_grad()
-    def after_step(self, step: int, teacher: Heads) -> None:
+    def after_step(self, step: int, teacher: Heads, losses: Tensor) -> None:
+        """``losses`` (H,) tell which head is the best one now."""
         if step % LOOK_EVERY:
             return
         blocks = [teacher(block).argmax(dim=-1) for block in torch.split(self._sample, 512)]
         now = torch.cat(blocks, dim=1).to(torch.int32)  # (H, S)
         if int(self.assignments[0, 0]) >= 0:
-            self.changed = float((now != self.assignments).float().mean())
+            best = int(losses.argmin())
+            self.changed = float((now[best] != self.assignments[best]).float().mean())
             self.quiet_looks = self.quiet_looks + 1 if self.changed < TOLERANCE else 0
         self.assignments = now
 

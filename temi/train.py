@@ -20,7 +20,6 @@ from temi.projection import prepare_features, principal_directions
 from temi.sampling import PairSampler
 from temi.settling import SettlingMonitor
 from temi.standardize import Standardizer, fit_standardizer
-from temi.start import kmeans_targets, start_loss
 
 __all__ = ["TrainConfig", "TrainReport", "Trainer"]
 
@@ -54,10 +53,8 @@ class Trainer:
         self.config = config = config.resolve(features.shape[0])
         assert config.batch_size is not None
         assert config.steps is not None
-        assert config.start_steps is not None
         assert config.teacher_momentum is not None
         self.total_steps = config.steps
-        self._start_steps = config.start_steps
         self._teacher_momentum = config.teacher_momentum
         self.images_per_step = config.batch_size
         self._device = resolve_device(device)
@@ -81,7 +78,6 @@ class Trainer:
         )
         window = max(_MIN_LOSS_WINDOW, -(-features.shape[0] // config.batch_size))
         self._losses = torch.zeros(window, config.n_heads, device=self._device)  # a ring
-        self._targets: Tensor | None = None  # (H, N), found when the start needs them
         self._step = 0
 
     @property
@@ -102,10 +98,7 @@ class Trainer:
         for _ in range(n_steps):
             if self.done:
                 break
-            if self._step < self._start_steps:
-                self._start_step()
-            else:
-                self._train_step()
+            self._train_step()
             self._step += 1
         return self.report()
 
@@ -194,24 +187,8 @@ class Trainer:
         losses = temi_loss(log_student, log_teacher, self._log_occupancy, config.beta)  # (H,)
         self._optimizer.minimize(losses.mean(), self._learning_rate())
         update_teacher(self._teacher, self._student, self._teacher_momentum)
-        self._losses[(self._step - self._start_steps) % len(self._losses)] = losses.detach()
-        self._settling.after_step(self._step + 1, self._teacher)
-
-    def _start_step(self) -> None:
-        """One step towards the head's own k-means; the teacher begins as what comes out."""
-        if self._targets is None:
-            self._targets = kmeans_targets(
-                self._raw,
-                n_clusters=self.config.n_clusters,
-                n_heads=self.config.n_heads,
-                seed=self.config.seed,
-            )
-        ids = torch.cat(self._sampler.draw())  # (2B,)
-        logits = self._student(self._inputs[ids])
-        log_student = (logits / self.config.temperature).log_softmax(dim=-1)
-        targets = self._targets[:, ids.cpu()].to(self._device)  # (H, 2B)
-        self._optimizer.minimize(start_loss(log_student, targets), self._learning_rate())
-        self._teacher.load_state_dict(self._student.state_dict())
+        self._losses[self._step % len(self._losses)] = losses.detach()
+        self._settling.after_step(self._step + 1, self._teacher, self._mean_losses())
 
     def _learning_rate(self) -> float:
         config = self.config
@@ -221,7 +198,7 @@ class Trainer:
         return peak * min(1.0, (self._step + 1) / max(1, config.warmup_steps))
 
     def _mean_losses(self) -> Tensor:
-        seen = min(self._step - self._start_steps, len(self._losses))
+        seen = min(self._step, len(self._losses))
         return self._losses[: max(seen, 1)].mean(dim=0)  # (H,)
 
     def _find_directions(self) -> Tensor | None:

@@ -11,7 +11,9 @@ from app.api.errors import responses
 from app.core import clusterings
 from app.core.tables import Assignment, Cluster, Clustering, Image
 
-router = APIRouter(prefix="/v1/clusterings", tags=["clusterings"], responses=responses(401, 422))
+router = APIRouter(
+    prefix="/v1/clusterings", tags=["clusterings"], responses=responses(401, 422, 503)
+)
 
 
 def load_clustering(

@@ -28,7 +28,7 @@ from app.core.queue import publish_hint
 from app.core.runtime import Runtime
 from app.core.tables import Dataset, DatasetIssue, Image
 
-router = APIRouter(prefix="/v1/datasets", tags=["datasets"], responses=responses(401, 422))
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"], responses=responses(401, 422, 503))
 
 _UPLOAD_BODY: dict[str, Any] = {
     "requestBody": {

@@ -15,7 +15,7 @@ from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from app.core.tables import Image
 
-router = APIRouter(prefix="/v1/images", tags=["images"], responses=responses(401, 404, 422))
+router = APIRouter(prefix="/v1/images", tags=["images"], responses=responses(401, 404, 422, 503))
 
 # An image's bytes never change under its id.
 _FOREVER = {

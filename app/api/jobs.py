@@ -22,12 +22,12 @@ from app.api.deps import (
 )
 from app.api.errors import responses
 from app.core import datasets, idempotency, jobs
-from app.core.cluster_jobs import ClusterRequest, create_cluster_job
+from app.core.cluster_jobs import ClusterRequest, check_request, create_cluster_job
 from app.core.queue import publish_hint
 from app.core.runtime import Runtime
 from app.core.tables import Job
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422))
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503))
 _POLL_SECONDS = 0.5
 
 
@@ -70,11 +70,12 @@ def create_job(
 def _accept(runtime: Runtime, tenant: str, key: str | None, body: schemas.JobCreate) -> schemas.Job:
     request_hash = hashlib.sha256(b"jobs" + body.model_dump_json().encode()).hexdigest()
     request = ClusterRequest(**body.model_dump(exclude={"kind"}))
+    check_request(request, runtime.settings.weights_dir)
     try:
         with runtime.db.write() as session:
             if answer := idempotency.recall(session, tenant, key, request_hash):
                 return schemas.Job.model_validate(answer)
-            row = create_cluster_job(session, tenant, request, runtime.settings.weights_dir)
+            row = create_cluster_job(session, tenant, request)
             job = schemas.Job.of(row)
             idempotency.remember(session, tenant, key, request_hash, job.model_dump(mode="json"))
     except IntegrityError:  # a twin in another process was first

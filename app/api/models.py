@@ -17,7 +17,7 @@ from app.core.errors import ImageRejected, InvalidRequest
 from app.core.predictor import ModelFiles, Outcome, Predictor
 from app.core.tables import Model, ModelVersion
 
-router = APIRouter(prefix="/v1/models", tags=["models"], responses=responses(401, 422))
+router = APIRouter(prefix="/v1/models", tags=["models"], responses=responses(401, 422, 503))
 
 Name = Annotated[str, Path(max_length=100, description="The model's name.")]
 Version = Annotated[int, Path(ge=1, le=2**31 - 1)]

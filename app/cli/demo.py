@@ -19,7 +19,7 @@ from temi.catalog import DEFAULT_BACKBONE
 from temi_client import ApiError, Dataset, Job, JobFailed, ServiceUnreachable, TemiClient
 
 DATASET_NAME = "demo-clipart"
-_CONFIG: dict[str, Any] = {"n_clusters": 8, "backbone": DEFAULT_BACKBONE, "seed": 0}
+_CONFIG: dict[str, Any] = {"n_clusters": 10, "backbone": DEFAULT_BACKBONE, "seed": 0}
 _DEMO_FOLDER = Path(__file__).resolve().parents[2] / "demo"
 _PORT = 8000
 

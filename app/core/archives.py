@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import re
 import stat
 import struct
 import tarfile
@@ -22,6 +23,7 @@ from app.core.errors import (
 )
 
 HEAD_BYTES = 512
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _RATIO_SLACK = 16 * 1024 * 1024  # small archives may expand further than the ratio allows
 _CHECK_AT_ONCE = 20_000  # members; a longer listing is checked while it is read
 _LITTER = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"}
@@ -96,7 +98,7 @@ def read_members(path: Path, limits: ArchiveLimits) -> Iterator[Member]:
 
 def checked_name(name: str) -> str:
     parts = PurePosixPath(name.replace("\\", "/"))
-    if parts.is_absolute() or ".." in parts.parts or (len(name) > 1 and name[1] == ":"):
+    if parts.is_absolute() or ".." in parts.parts or _DRIVE.match(name):
         raise ArchiveUnsafePath(f"The member {name[:200]!r} points outside the archive.")
     # Tar keeps bytes that are no UTF-8 as lone surrogates; no database takes those or a zero.
     return name.encode("utf-8", "replace").decode().replace("\x00", "")

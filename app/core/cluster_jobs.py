@@ -39,11 +39,8 @@ class ClusterRequest:
             raise InvalidRequest.field(error.field, error.message) from error
 
 
-def create_cluster_job(
-    session: Session, tenant: str, request: ClusterRequest, weights_dir: Path | None
-) -> Job:
-    dataset = get_dataset(session, tenant, request.dataset_id)
-    _check_ready(dataset)
+def check_request(request: ClusterRequest, weights_dir: Path | None) -> None:
+    """What needs no database. Asking timm or open_clip for a name may take seconds."""
     if "@" in request.backbone:  # a path would let a client read the server's disk
         raise InvalidRequest.field(
             "backbone", "put the file into the server's TEMI_WEIGHTS_DIR and leave the path out"
@@ -52,6 +49,11 @@ def create_cluster_job(
         check_backbone(request.backbone, weights_dir)
     except (UnknownBackbone, WeightsUnavailable) as error:
         raise InvalidRequest.field("backbone", str(error)) from error
+
+
+def create_cluster_job(session: Session, tenant: str, request: ClusterRequest) -> Job:
+    dataset = get_dataset(session, tenant, request.dataset_id)
+    _check_ready(dataset)
     if request.n_neighbors is not None and request.n_neighbors >= dataset.image_count:
         raise InvalidRequest.field(
             "n_neighbors", f"must be below the number of images, {dataset.image_count}"

@@ -16,7 +16,8 @@ from temi_client import Dataset, JobFailed, TemiClient
 def dataset(service: Any, shapes_zip: Path) -> Dataset:
     with service.client() as client:
         job = client.wait(client.upload_dataset(shapes_zip, name="shapes", labels_from="folder").id)
-        return client.dataset(job.dataset_id)
+        found: Dataset = client.dataset(job.dataset_id)
+        return found
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,6 @@ from temi.errors import InvalidConfig
         ("steps", 0),
         ("epochs", -1),
         ("warmup_steps", -1),
-        ("start_steps", -1),
         ("projection_dim", 0),
         ("hidden_dim", 0),
         ("beta", 0.5),
@@ -78,7 +77,6 @@ def test_the_papers_recipe() -> None:
     assert (config.n_heads, config.n_neighbors, config.batch_size) == (50, 50, 512)
     assert config.steps == 19532  # 200 epochs
     assert (config.learning_rate, config.teacher_momentum) == (1e-4, 0.996)
-    assert config.start_steps == 0
     assert config.projection_dim is None
     assert not config.early_stop
 
@@ -110,7 +108,6 @@ def test_given_settings_are_kept() -> None:
         batch_size=20,
         steps=55,
         warmup_steps=3,
-        start_steps=0,
         teacher_momentum=0.5,
     )
 

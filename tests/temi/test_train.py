@@ -25,7 +25,6 @@ def small(n_clusters: int = 4, **changes: object) -> TrainConfig:
         "batch_size": 32,
         "steps": 60,
         "projection_dim": 8,
-        "start_steps": 5,
         "early_stop": False,
     }
     return TrainConfig.from_dict({"n_clusters": n_clusters} | settings | changes)
