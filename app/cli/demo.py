@@ -3,6 +3,7 @@
 import hashlib
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -123,7 +124,8 @@ def _finished(client: TemiClient, job: Job) -> Job:
 
 def _show(client: TemiClient, job: Job, held_back: Path) -> None:
     clustering = client.clustering((job.result or {})["clustering_id"])
-    print_clusters(client.clusters(clustering.id))
+    mostly = _mostly(client, clustering.id)
+    print_clusters(client.clusters(clustering.id), mostly)
     print_metrics(clustering)
     with tempfile.TemporaryDirectory(prefix="temi-demo-") as folder:
         with zipfile.ZipFile(held_back) as archive:
@@ -134,7 +136,15 @@ def _show(client: TemiClient, job: Job, held_back: Path) -> None:
             clustering.model.name, files, version=clustering.model.version, top_k=1
         )
     by_name = {found.image: truth[PurePosixPath(found.image).name] for found in predictions.data}
-    print_predictions(predictions, by_name)
+    print_predictions(predictions, by_name, mostly)
+
+
+def _mostly(client: TemiClient, clustering_id: str) -> dict[int, str]:
+    """The true group, by folder, that most images of each cluster belong to."""
+    groups: dict[int, Counter[str]] = {}
+    for row in client.assignments(clustering_id):
+        groups.setdefault(row.cluster_id, Counter())[PurePosixPath(row.name).parent.name] += 1
+    return {cluster: counts.most_common(1)[0][0] for cluster, counts in groups.items()}
 
 
 def _next_steps(url: str | None) -> None:

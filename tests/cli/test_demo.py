@@ -17,19 +17,19 @@ DATASET = {
     "id": "ds_1",
     "name": "demo-clipart",
     "status": "ready",
-    "image_count": 351,
+    "image_count": 425,
     "bytes": ARCHIVE.stat().st_size,
     "created_at": CREATED,
 }
-CONFIG = {"backbone": "efficientnet_lite0", "train": {"n_clusters": 8, "seed": 0}}
-SCORES = {"accuracy": 0.75, "nmi": 0.7, "ari": 0.6, "n_labelled": 351}
+CONFIG = {"backbone": "efficientnet_lite0", "train": {"n_clusters": 10, "seed": 0}}
+SCORES = {"accuracy": 0.75, "nmi": 0.7, "ari": 0.6, "n_labelled": 425}
 CLUSTERING = {
     "id": "cl_1",
     "job_id": "job_1",
     "dataset_id": "ds_1",
     "model": {"name": "demo-clipart", "version": 1},
-    "n_clusters": 8,
-    "image_count": 351,
+    "n_clusters": 10,
+    "image_count": 425,
     "revision": 1,
     "metrics": {"temi": SCORES, "kmeans": SCORES | {"accuracy": 0.5}},
     "created_at": CREATED,
@@ -41,6 +41,12 @@ CLUSTER: dict[str, Any] = {
     "mean_probability": 0.8,
     "examples": [{"image_id": "img_1", "name": "fruit/apple.jpg", "probability": 0.99}],
 }
+
+
+ASSIGNMENTS = [
+    {"image_id": f"img_{n}", "name": name, "cluster_id": 0, "label": "cluster 0", "probability": 1}
+    for n, name in enumerate(["fruit/apple.jpg", "fruit/pear.jpg", "birds/owl.jpg"])
+]
 
 
 def predict(request: Request) -> Answer:
@@ -62,6 +68,7 @@ def service_after_a_first_run(service: FakeService) -> None:
     service.answer("GET", "/v1/jobs", page(other, done))
     service.answer("GET", "/v1/clusterings/cl_1", CLUSTERING)
     service.answer("GET", "/v1/clusterings/cl_1/clusters", page(CLUSTER))
+    service.answer("GET", "/v1/clusterings/cl_1/assignments", page(*ASSIGNMENTS))
     service.routes["POST", "/v1/models/demo-clipart/versions/1:predict"] = predict
 
 
@@ -74,6 +81,7 @@ def test_a_second_run_computes_nothing_twice() -> None:
     assert posted == ["/v1/models/demo-clipart/versions/1:predict"]
     assert "75.0 %" in answer.stdout  # TEMI beside k-means
     assert "50.0 %" in answer.stdout
+    assert "cluster 0: fruit" in answer.stdout  # what the cluster of a prediction holds
     assert "road_signs" in answer.stdout  # the true group of a held-back image
     assert f"{service.url}/docs" in answer.stdout
 
@@ -108,4 +116,5 @@ def test_a_service_that_does_not_come_up_is_quoted(
     assert answer.exit_code == 1
     assert "The service ended with exit code" in answer.stderr
     assert "log_format" in answer.stderr
-    assert psutil.Process().children(recursive=True) == []
+    children = psutil.Process().children(recursive=True)
+    assert not any("app.cli.main" in child.cmdline() for child in children)

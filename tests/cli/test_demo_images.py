@@ -30,7 +30,7 @@ def test_it_is_small() -> None:
 
 def test_groups_are_of_a_useful_size() -> None:
     training, held_back = groups(read("clipart.zip")), groups(read("held_back.zip"))
-    assert len(training) == 8
+    assert len(training) == 10
     assert all(30 <= count <= 70 for count in training.values())
     assert held_back == dict.fromkeys(training, 3)
 
