@@ -18,6 +18,7 @@ from app.core.errors import (
     ArchiveInvalid,
     ArchiveTooLarge,
     ArchiveUnsafePath,
+    DatasetEmpty,
     ImageTooLarge,
     ImageUndecodable,
 )
@@ -57,8 +58,8 @@ def check_archive(path: Path, limits: ArchiveLimits) -> None:
     kind = archive_kind(path)
     if kind == "zip" and _zip_member_count(path) <= _CHECK_AT_ONCE:
         with _open_zip(path) as archive:
-            for _ in _zip_members(archive, limits):
-                pass
+            if not list(_zip_members(archive, limits)):
+                raise DatasetEmpty("The archive holds no files.")
 
 
 def member_count(path: Path) -> int:

@@ -40,7 +40,11 @@ def _create_engine(url: str) -> Engine:
         url,
         pool_pre_ping=True,
         pool_timeout=10,
-        connect_args={"connect_timeout": 5, "options": "-c statement_timeout=60000"},
+        connect_args={
+            "connect_timeout": 5,
+            "tcp_user_timeout": 20_000,  # a server that vanished is noticed within a lease
+            "options": "-c statement_timeout=60000",
+        },
     )
 
 
