@@ -2,11 +2,11 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query
 from sqlalchemy import select
 
 from app.api import schemas
-from app.api.deps import PageDep, SessionDep, TenantDep, paginate
+from app.api.deps import ListingDep, SessionDep, TenantDep
 from app.api.errors import responses
 from app.core import clusterings
 from app.core.tables import Assignment, Cluster, Clustering, Image
@@ -29,22 +29,14 @@ ClusteringDep = Annotated[Clustering, Depends(load_clustering)]
     "", response_model=schemas.Page[schemas.Clustering], summary="List clusterings, newest first"
 )
 def list_clusterings(
-    request: Request,
-    response: Response,
-    session: SessionDep,
+    listing: ListingDep,
     tenant: TenantDep,
-    page: PageDep,
     dataset_id: Annotated[str | None, Query(max_length=40)] = None,
 ) -> dict[str, Any]:
     query = select(Clustering).where(Clustering.tenant == tenant)
     if dataset_id:
         query = query.where(Clustering.dataset_id == dataset_id)
-    if page.after:
-        query = query.where(Clustering.id < page.after)
-    rows = session.scalars(query.order_by(Clustering.id.desc()).limit(page.limit + 1)).all()
-    return paginate(
-        request, response, page, rows, key=lambda row: row.id, convert=schemas.Clustering.of
-    )
+    return listing.page(query, Clustering.id, schemas.Clustering.of, descending=True)
 
 
 @router.get("/{clustering_id}", responses=responses(404), summary="Look at a clustering")
@@ -58,25 +50,9 @@ def read_clustering(clustering: ClusteringDep) -> schemas.Clustering:
     responses=responses(404, 422),
     summary="List the clusters with their surest images",
 )
-def list_clusters(
-    request: Request,
-    response: Response,
-    session: SessionDep,
-    clustering: ClusteringDep,
-    page: PageDep,
-) -> dict[str, Any]:
+def list_clusters(listing: ListingDep, clustering: ClusteringDep) -> dict[str, Any]:
     query = select(Cluster).where(Cluster.clustering_id == clustering.id)
-    if (after := page.after_number) is not None:
-        query = query.where(Cluster.cluster_id > after)
-    rows = session.scalars(query.order_by(Cluster.cluster_id).limit(page.limit + 1)).all()
-    return paginate(
-        request,
-        response,
-        page,
-        rows,
-        key=lambda row: str(row.cluster_id),
-        convert=schemas.Cluster.of,
-    )
+    return listing.page(query, Cluster.cluster_id, schemas.Cluster.of)
 
 
 @router.get(
@@ -86,11 +62,8 @@ def list_clusters(
     summary="List which image is in which cluster",
 )
 def list_assignments(
-    request: Request,
-    response: Response,
-    session: SessionDep,
+    listing: ListingDep,
     clustering: ClusteringDep,
-    page: PageDep,
     cluster_id: Annotated[int | None, Query(ge=0, lt=2**31)] = None,
 ) -> dict[str, Any]:
     """In the order of the upload; `cluster_id` keeps one cluster's."""
@@ -106,19 +79,4 @@ def list_assignments(
     )
     if cluster_id is not None:
         query = query.where(Assignment.cluster_id == cluster_id)
-    if page.after:
-        query = query.where(Assignment.image_id > page.after)
-    found = session.execute(query.order_by(Assignment.image_id).limit(page.limit + 1))
-    rows = [
-        schemas.Assignment(
-            image_id=row.image_id,
-            name=name,
-            cluster_id=row.cluster_id,
-            label=label,
-            probability=row.probability,
-        )
-        for row, name, label in found
-    ]
-    return paginate(
-        request, response, page, rows, key=lambda row: row.image_id, convert=lambda row: row
-    )
+    return listing.page(query, Assignment.image_id, schemas.Assignment.of)

@@ -7,16 +7,15 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from sqlalchemy import select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from app.api import schemas
 from app.api.deps import (
     IdempotencyKeyHeader,
-    PageDep,
+    ListingDep,
     RuntimeDep,
     SessionDep,
     TenantDep,
-    paginate,
 )
 from app.api.errors import responses
 from app.api.jobs import accepted
@@ -103,47 +102,35 @@ def _accept(
     request = json.dumps(["datasets", name, labels_from, upload.sha256])
     request_hash = hashlib.sha256(request.encode()).hexdigest()
     kept = False
+
+    def create(session: Session) -> dict[str, Any]:
+        dataset = datasets.create_dataset(
+            session,
+            tenant=tenant,
+            name=name,
+            labels_from=labels_from,
+            upload_key=upload.key,
+            size=upload.size,
+        )
+        row = create_job(session, tenant=tenant, kind="ingest", dataset=dataset, config={})
+        return schemas.Job.of(row).model_dump(mode="json")
+
     try:
-        with runtime.db.write() as session:
-            if answer := idempotency.recall(session, tenant, key, request_hash):
-                return schemas.Job.model_validate(answer)
         check_archive(runtime.storage.path(upload.key), runtime.archive_limits)
-        with runtime.db.write() as session:
-            dataset = datasets.create_dataset(
-                session,
-                tenant=tenant,
-                name=name,
-                labels_from=labels_from,
-                upload_key=upload.key,
-                size=upload.size,
-            )
-            row = create_job(session, tenant=tenant, kind="ingest", dataset=dataset, config={})
-            job = schemas.Job.of(row)
-            answer = job.model_dump(mode="json")
-            idempotency.remember(session, tenant, key, request_hash, answer)
-        kept = True
-    except IntegrityError:  # a twin in another process was first
-        with runtime.db.read() as session:
-            answer = idempotency.recall(session, tenant, key, request_hash)
-        return schemas.Job.model_validate(answer)
+        answer, kept = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
     finally:
         if not kept:
             runtime.storage.delete(upload.key)
-    publish_hint(runtime.celery, job.id)
+    job = schemas.Job.model_validate(answer)
+    if kept:
+        publish_hint(runtime.celery, job.id)
     return job
 
 
 @router.get("", response_model=schemas.Page[schemas.Dataset], summary="List datasets, newest first")
-def list_datasets(
-    request: Request, response: Response, session: SessionDep, tenant: TenantDep, page: PageDep
-) -> dict[str, Any]:
+def list_datasets(listing: ListingDep, tenant: TenantDep) -> dict[str, Any]:
     query = select(Dataset).where(Dataset.tenant == tenant)
-    if page.after:
-        query = query.where(Dataset.id < page.after)
-    rows = session.scalars(query.order_by(Dataset.id.desc()).limit(page.limit + 1)).all()
-    return paginate(
-        request, response, page, rows, key=lambda row: row.id, convert=schemas.Dataset.of
-    )
+    return listing.page(query, Dataset.id, schemas.Dataset.of, descending=True)
 
 
 @router.get("/{dataset_id}", responses=responses(404), summary="Look at a dataset")
@@ -157,16 +144,9 @@ def read_dataset(dataset: DatasetDep) -> schemas.Dataset:
     responses=responses(404, 422),
     summary="List its images in the order of the upload",
 )
-def list_images(
-    request: Request, response: Response, session: SessionDep, dataset: DatasetDep, page: PageDep
-) -> dict[str, Any]:
+def list_images(listing: ListingDep, dataset: DatasetDep) -> dict[str, Any]:
     query = select(Image).where(Image.dataset_id == dataset.id)
-    if (after := page.after_number) is not None:
-        query = query.where(Image.position > after)
-    rows = session.scalars(query.order_by(Image.position).limit(page.limit + 1)).all()
-    return paginate(
-        request, response, page, rows, key=lambda row: str(row.position), convert=schemas.Image.of
-    )
+    return listing.page(query, Image.position, schemas.Image.of)
 
 
 @router.get(
@@ -175,18 +155,6 @@ def list_images(
     responses=responses(404, 422),
     summary="List the files that could not be used, and why",
 )
-def list_issues(
-    request: Request, response: Response, session: SessionDep, dataset: DatasetDep, page: PageDep
-) -> dict[str, Any]:
+def list_issues(listing: ListingDep, dataset: DatasetDep) -> dict[str, Any]:
     query = select(DatasetIssue).where(DatasetIssue.dataset_id == dataset.id)
-    if (after := page.after_number) is not None:
-        query = query.where(DatasetIssue.position > after)
-    rows = session.scalars(query.order_by(DatasetIssue.position).limit(page.limit + 1)).all()
-    return paginate(
-        request,
-        response,
-        page,
-        rows,
-        key=lambda row: str(row.position),
-        convert=schemas.DatasetIssue.of,
-    )
+    return listing.page(query, DatasetIssue.position, schemas.DatasetIssue.of)

@@ -1,15 +1,16 @@
-"""What routes ask for: the runtime, the tenant, a session, a page."""
+"""What routes ask for: the runtime, the tenant, a session, a list."""
 
 import base64
 import binascii
 import hmac
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
 
 from fastapi import Depends, Header, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel
-from sqlalchemy.orm import Session
+from sqlalchemy import Select
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.core.errors import InvalidRequest, Unauthorized
 from app.core.runtime import Runtime
@@ -60,51 +61,58 @@ IdempotencyKeyHeader = Annotated[
 ]
 
 
-class PageQuery:
-    """`limit` and `cursor` of a list."""
+class Listing:
+    """A list, page by page: starts after the cursor's key, so every page costs the same."""
 
     def __init__(
         self,
+        request: Request,
+        response: Response,
+        session: SessionDep,
         limit: Annotated[int, Query(ge=1, le=1000, description="Rows a page.")] = 100,
         cursor: Annotated[
             str | None,
             Query(max_length=300, description="`next_cursor` of the page before."),
         ] = None,
     ) -> None:
-        self.limit = limit
-        self.after = _decode_cursor(cursor) if cursor else None
+        self._request = request
+        self._response = response
+        self._session = session
+        self._limit = limit
+        self._after = _decode_cursor(cursor) if cursor else None
 
-    @property
-    def after_number(self) -> int | None:
-        """For lists that are ordered by a number."""
-        if self.after is None:
-            return None
-        if not self.after.isdecimal() or len(self.after) > 9:
-            raise _bad_cursor()
-        return int(self.after)
+    def page(
+        self,
+        query: Select[*tuple[Any, ...]],
+        key: InstrumentedAttribute[Any],
+        convert: Callable[..., BaseModel],
+        *,
+        descending: bool = False,
+    ) -> dict[str, Any]:
+        """The body of a page, and its Link header. `key` orders the rows and is unique in them."""
+        if self._after is not None:
+            after = _typed(self._after, key)
+            query = query.where(key < after if descending else key > after)
+        query = query.add_columns(key.label("page_key")).limit(self._limit + 1)
+        rows = self._session.execute(query.order_by(key.desc() if descending else key)).all()
+        shown, has_more = rows[: self._limit], len(rows) > self._limit
+        cursor = _encode_cursor(str(shown[-1].page_key)) if has_more else None
+        if cursor is not None:
+            following = self._request.url.include_query_params(cursor=cursor)
+            self._response.headers["Link"] = f'<{following.path}?{following.query}>; rel="next"'
+        data = [convert(*row[:-1]) for row in shown]
+        return {"data": data, "next_cursor": cursor, "has_more": has_more}
 
 
-PageDep = Annotated[PageQuery, Depends()]
-Row = TypeVar("Row")
-Item = TypeVar("Item", bound=BaseModel)
+ListingDep = Annotated[Listing, Depends()]
 
 
-def paginate(
-    request: Request,
-    response: Response,
-    page: PageQuery,
-    rows: Sequence[Row],
-    *,
-    key: Callable[[Row], str],
-    convert: Callable[[Row], Item],
-) -> dict[str, Any]:
-    """The body of a list and its Link header; `rows` holds one more than the page if there is."""
-    shown, has_more = rows[: page.limit], len(rows) > page.limit
-    cursor = _encode_cursor(key(shown[-1])) if has_more else None
-    if cursor is not None:
-        following = request.url.include_query_params(cursor=cursor)
-        response.headers["Link"] = f'<{following.path}?{following.query}>; rel="next"'
-    return {"data": [convert(row) for row in shown], "next_cursor": cursor, "has_more": has_more}
+def _typed(after: str, key: InstrumentedAttribute[Any]) -> str | int:
+    if key.type.python_type is str:
+        return after
+    if not after.isdecimal() or len(after) > 9:
+        raise _bad_cursor()
+    return int(after)
 
 
 def _encode_cursor(key: str) -> str:

@@ -5,20 +5,19 @@ import hashlib
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sqlalchemy import select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from app.api import schemas
 from app.api.deps import (
     IdempotencyKeyHeader,
-    PageDep,
+    ListingDep,
     RuntimeDep,
     SessionDep,
     TenantDep,
-    paginate,
 )
 from app.api.errors import responses
 from app.core import datasets, idempotency, jobs
@@ -71,28 +70,22 @@ def _accept(runtime: Runtime, tenant: str, key: str | None, body: schemas.JobCre
     request_hash = hashlib.sha256(b"jobs" + body.model_dump_json().encode()).hexdigest()
     request = ClusterRequest(**body.model_dump(exclude={"kind"}))
     check_request(request, runtime.settings.weights_dir)
-    try:
-        with runtime.db.write() as session:
-            if answer := idempotency.recall(session, tenant, key, request_hash):
-                return schemas.Job.model_validate(answer)
-            row = create_cluster_job(session, tenant, request)
-            job = schemas.Job.of(row)
-            idempotency.remember(session, tenant, key, request_hash, job.model_dump(mode="json"))
-    except IntegrityError:  # a twin in another process was first
-        with runtime.db.read() as session:
-            answer = idempotency.recall(session, tenant, key, request_hash)
-        return schemas.Job.model_validate(answer)
-    publish_hint(runtime.celery, job.id)
+
+    def create(session: Session) -> dict[str, Any]:
+        row = create_cluster_job(session, tenant, request)
+        return schemas.Job.of(row).model_dump(mode="json")
+
+    answer, is_new = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
+    job = schemas.Job.model_validate(answer)
+    if is_new:
+        publish_hint(runtime.celery, job.id)
     return job
 
 
 @router.get("", response_model=schemas.Page[schemas.Job], summary="List jobs, newest first")
 def list_jobs(
-    request: Request,
-    response: Response,
-    session: SessionDep,
+    listing: ListingDep,
     tenant: TenantDep,
-    page: PageDep,
     status: Annotated[schemas.JobStatus | None, Query()] = None,
     dataset_id: Annotated[str | None, Query(max_length=40)] = None,
 ) -> dict[str, Any]:
@@ -101,10 +94,7 @@ def list_jobs(
         query = query.where(Job.status == status)
     if dataset_id:
         query = query.where(Job.dataset_id == dataset_id)
-    if page.after:
-        query = query.where(Job.id < page.after)
-    rows = session.scalars(query.order_by(Job.id.desc()).limit(page.limit + 1)).all()
-    return paginate(request, response, page, rows, key=lambda row: row.id, convert=schemas.Job.of)
+    return listing.page(query, Job.id, schemas.Job.of, descending=True)
 
 
 @router.get("/{job_id}", responses=responses(404), summary="Look at a job")

@@ -1,15 +1,16 @@
 """The model registry, and labels for new images."""
 
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api import schemas
-from app.api.deps import PageDep, RuntimeDep, SessionDep, TenantDep, paginate
+from app.api.deps import ListingDep, RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
 from app.api.multipart import read_files
 from app.core import registry
@@ -61,21 +62,9 @@ def _show(session: Session, model: Model) -> schemas.Model:
 
 
 @router.get("", response_model=schemas.Page[schemas.Model], summary="List models by name")
-def list_models(
-    request: Request, response: Response, session: SessionDep, tenant: TenantDep, page: PageDep
-) -> dict[str, Any]:
+def list_models(listing: ListingDep, session: SessionDep, tenant: TenantDep) -> dict[str, Any]:
     query = select(Model).where(Model.tenant == tenant)
-    if page.after:
-        query = query.where(Model.name > page.after)
-    rows = session.scalars(query.order_by(Model.name).limit(page.limit + 1)).all()
-    return paginate(
-        request,
-        response,
-        page,
-        rows,
-        key=lambda row: row.name,
-        convert=lambda row: _show(session, row),
-    )
+    return listing.page(query, Model.name, lambda model: _show(session, model))
 
 
 @router.get("/{name}", responses=responses(404), summary="Look at a model and its aliases")
@@ -89,21 +78,10 @@ def read_model(session: SessionDep, model: ModelDep) -> schemas.Model:
     responses=responses(404, 422),
     summary="List a model's versions, newest first",
 )
-def list_versions(
-    request: Request, response: Response, session: SessionDep, model: ModelDep, page: PageDep
-) -> dict[str, Any]:
+def list_versions(listing: ListingDep, model: ModelDep) -> dict[str, Any]:
     query = select(ModelVersion).where(ModelVersion.model_id == model.id)
-    if (after := page.after_number) is not None:
-        query = query.where(ModelVersion.version < after)
-    rows = session.scalars(query.order_by(ModelVersion.version.desc()).limit(page.limit + 1)).all()
-    return paginate(
-        request,
-        response,
-        page,
-        rows,
-        key=lambda row: str(row.version),
-        convert=lambda row: schemas.ModelVersion.of(model.name, row),
-    )
+    show = partial(schemas.ModelVersion.of, model.name)
+    return listing.page(query, ModelVersion.version, show, descending=True)
 
 
 @router.get(

@@ -208,6 +208,10 @@ class Assignment(BaseModel):
     label: str = Field(description="The cluster's name.")
     probability: float
 
+    @classmethod
+    def of(cls, row: tables.Assignment, name: str, label: str) -> "Assignment":
+        return cls(**_fields(cls, row), name=name, label=label)
+
 
 class Model(BaseModel):
     name: str

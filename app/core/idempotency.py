@@ -1,12 +1,14 @@
 """Same key and body: the same answer. The key is stored in the transaction that it guards."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from app.core.db import Database
 from app.core.errors import IdempotencyInProgress, IdempotencyMismatch
 from app.core.tables import IdempotencyKey
 
@@ -35,13 +37,37 @@ def in_flight(tenant: str, key: str | None) -> Iterator[None]:
             _in_flight.discard((tenant, key))
 
 
-def recall(
+def answer_once(
+    db: Database,
+    tenant: str,
+    key: str | None,
+    request_hash: str,
+    create: Callable[[Session], dict[str, Any]],
+) -> tuple[dict[str, Any], bool]:
+    """The answer of the first request with this key, and whether that is this one.
+
+    What `create` writes and the key are one commit.
+    """
+    try:
+        with db.write() as session:
+            if (answer := _recall(session, tenant, key, request_hash)) is not None:
+                return answer, False
+            answer = create(session)
+            if key is not None:
+                session.add(_row(tenant, key, request_hash, answer))
+            return answer, True
+    except IntegrityError:  # a twin in another process was first
+        with db.read() as session:
+            stored = _recall(session, tenant, key, request_hash)
+        if stored is None:
+            raise
+        return stored, False
+
+
+def _recall(
     session: Session, tenant: str, key: str | None, request_hash: str
 ) -> dict[str, Any] | None:
-    """The stored answer, if this request was answered before."""
-    if key is None:
-        return None
-    row = session.get(IdempotencyKey, (tenant, key))
+    row = session.get(IdempotencyKey, (tenant, key)) if key is not None else None
     if row is None:
         return None
     if row.request_hash != request_hash:
@@ -51,10 +77,5 @@ def recall(
     return row.response
 
 
-def remember(
-    session: Session, tenant: str, key: str | None, request_hash: str, response: dict[str, Any]
-) -> None:
-    if key is not None:
-        session.add(
-            IdempotencyKey(tenant=tenant, key=key, request_hash=request_hash, response=response)
-        )
+def _row(tenant: str, key: str, request_hash: str, answer: dict[str, Any]) -> IdempotencyKey:
+    return IdempotencyKey(tenant=tenant, key=key, request_hash=request_hash, response=answer)

@@ -1,43 +1,66 @@
 """Same key and body: the same answer; another body: refused; still running: refused."""
 
+from typing import Any
+
 import pytest
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from app.core.errors import IdempotencyInProgress, IdempotencyMismatch
-from app.core.idempotency import in_flight, recall, remember
+from app.core.idempotency import answer_once, in_flight
 from app.core.runtime import Runtime
+from tests.conftest import MakeSettings
+
+ANSWER = {"id": "job_1", "n": [1, 2.5, None]}
 
 
-def _remember(runtime: Runtime, key: str, request_hash: str, tenant: str = "t") -> None:
-    with runtime.db.write() as session:
-        remember(session, tenant, key, request_hash, {"id": "job_1", "n": [1, 2.5, None]})
+def _answer(
+    runtime: Runtime, key: str | None, request_hash: str, answer: dict[str, Any], tenant: str = "t"
+) -> tuple[dict[str, Any], bool]:
+    return answer_once(runtime.db, tenant, key, request_hash, lambda _session: answer)
 
 
-def test_an_answer_is_recalled(any_runtime: Runtime) -> None:
-    _remember(any_runtime, "key", "hash")
-    with any_runtime.db.read() as session:
-        assert recall(session, "t", "key", "hash") == {"id": "job_1", "n": [1, 2.5, None]}
-        assert recall(session, "t", "other", "hash") is None
-        assert recall(session, "other", "key", "hash") is None
-        assert recall(session, "t", None, "hash") is None
+def test_the_first_answer_is_given_again(any_runtime: Runtime) -> None:
+    assert _answer(any_runtime, "key", "hash", ANSWER) == (ANSWER, True)
+    assert _answer(any_runtime, "key", "hash", {"id": "never"}) == (ANSWER, False)
+
+
+def test_another_key_or_tenant_is_another_request(any_runtime: Runtime) -> None:
+    _answer(any_runtime, "key", "hash", ANSWER)
+    assert _answer(any_runtime, "other", "hash", {"id": "2"}) == ({"id": "2"}, True)
+    assert _answer(any_runtime, "key", "hash", {"id": "3"}, tenant="o") == ({"id": "3"}, True)
 
 
 def test_another_body_is_refused(any_runtime: Runtime) -> None:
-    _remember(any_runtime, "key", "hash")
-    with any_runtime.db.read() as session, pytest.raises(IdempotencyMismatch):
-        recall(session, "t", "key", "different")
+    _answer(any_runtime, "key", "hash", ANSWER)
+    with pytest.raises(IdempotencyMismatch):
+        _answer(any_runtime, "key", "different", ANSWER)
 
 
-def test_without_a_key_nothing_is_stored(any_runtime: Runtime) -> None:
-    with any_runtime.db.write() as session:
-        remember(session, "t", None, "hash", {})
-        remember(session, "t", None, "hash", {})
+def test_without_a_key_every_request_is_new(any_runtime: Runtime) -> None:
+    for _ in range(2):
+        assert _answer(any_runtime, None, "hash", ANSWER) == (ANSWER, True)
 
 
-def test_the_second_of_two_processes_fails_to_commit(any_runtime: Runtime) -> None:
-    _remember(any_runtime, "key", "hash")
-    with pytest.raises(IntegrityError):
-        _remember(any_runtime, "key", "hash")
+def test_a_request_that_fails_leaves_no_key(any_runtime: Runtime) -> None:
+    def fail(_session: Session) -> dict[str, Any]:
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        answer_once(any_runtime.db, "t", "key", "hash", fail)
+    assert _answer(any_runtime, "key", "hash", ANSWER) == (ANSWER, True)
+
+
+def test_the_second_of_two_processes_gives_the_first_ones_answer(
+    make_settings: MakeSettings, postgres_url: str
+) -> None:
+    runtime = Runtime(make_settings(database_url=postgres_url))
+
+    def create(_session: Session) -> dict[str, Any]:
+        _answer(runtime, "key", "hash", ANSWER)  # the other process, in between
+        return {"id": "too late"}
+
+    assert answer_once(runtime.db, "t", "key", "hash", create) == (ANSWER, False)
+    runtime.db.dispose()
 
 
 def test_a_twin_is_refused_while_the_first_runs() -> None:
