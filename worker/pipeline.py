@@ -6,7 +6,7 @@ after a crash, and in any other job on the same images.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -37,10 +37,10 @@ class ClusterJob:
     """The names of a job's artefacts, and the ways to load them."""
 
     context: JobContext
-    config: TrainConfig = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "config", TrainConfig.from_dict(self.context.job.config["train"]))
+    @cached_property
+    def config(self) -> TrainConfig:
+        return TrainConfig.from_dict(self.context.job.config["train"])
 
     @property
     def storage(self) -> LocalStorage:
