@@ -8,7 +8,7 @@ from PIL import Image as PillowImage
 
 from app.core.datasets import iterate_images
 from app.core.images import decode_image
-from app.core.storage import blob_key
+from app.core.storage import LocalStorage, blob_key
 from app.core.tables import Dataset
 from temi.backbones import Backbone
 from temi.embed import embed_images
@@ -22,22 +22,26 @@ def embed_dataset(context: JobContext, backbone: Backbone, folder: str, features
     with context.runtime.db.read() as session:
         count = session.get_one(Dataset, context.job.dataset_id).image_count
     keys = [f"{folder}/shard-{size}-{start // size:06d}.npy" for start in range(0, count, size)]
-    missing = [number for number, key in enumerate(keys) if not storage.exists(key)]
-    meter = context.meter("embed", total=count, completed=_rows(keys, missing, size, count))
+    missing = {number for number, key in enumerate(keys) if not storage.exists(key)}
+    done = sum(min(size, count - n * size) for n in range(len(keys)) if n not in missing)
+    meter = context.meter("embed", total=count, completed=done)
     for number, hashes in _shards(context, size):
-        if number in set(missing):
+        if number in missing:
             save_array(storage, keys[number], _embed(context, backbone, hashes, meter))
             meter.checkpoint()
-    join_arrays(storage, features_key, keys, count)
+    join_shards(storage, features_key, keys, count)
+
+
+def join_shards(storage: LocalStorage, features_key: str, keys: list[str], count: int) -> None:
+    """The features out of all shards, which are then dropped."""
+    try:
+        join_arrays(storage, features_key, keys, count)
+    except FileNotFoundError:
+        # Another job on the same images was first: it drops shards only after it has joined them.
+        if not storage.exists(features_key):
+            raise
     for key in keys:
         storage.delete(key)
-
-
-def _rows(keys: list[str], missing: list[int], size: int, count: int) -> int:
-    """Images in the shards that are already there."""
-    return sum(
-        min(size, count - number * size) for number in range(len(keys)) if number not in missing
-    )
 
 
 def _shards(context: JobContext, size: int) -> Iterator[tuple[int, list[str]]]:
