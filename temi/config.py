@@ -13,9 +13,11 @@ class TrainConfig:
     """What to train. Fields left at None are chosen for the set by ``resolve``."""
 
     n_clusters: int
+    objective: str = "temi"  # or pmi, wpmi, scan, to compare with
     n_heads: int = 16  # within a point of the paper's 50 at a third of the cost
     n_neighbors: int | None = None  # None: 50, fewer where groups are too small to hold 50
     beta: float = 0.6  # the paper's value for balanced use of all clusters
+    scan_entropy_weight: float = 4.0  # for scan only: the paper's grid search
     temperature: float = 0.1  # the same for student and teacher
     hidden_dim: int = 512
     bottleneck_dim: int = 256
@@ -30,6 +32,7 @@ class TrainConfig:
     weight_decay: float = 1e-4  # on weights only
     projection_dim: int | None = 256  # train in this many principal directions; None: in all
     early_stop: bool = True  # stop once assignments have settled
+    precision: str = "auto"  # bfloat16 products where the hardware has them, else float32
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -85,7 +88,7 @@ class TrainConfig:
             return _default_steps(n_images)
         return max(1, math.ceil(self.epochs * n_images / batch_size))
 
-    def as_dict(self) -> dict[str, int | float | bool | None]:
+    def as_dict(self) -> dict[str, int | float | bool | str | None]:
         return asdict(self)
 
     @classmethod
@@ -126,6 +129,10 @@ _INTEGERS = {  # field -> smallest allowed value
     "projection_dim": 1,
     "seed": 0,
 }
+_CHOICES = {
+    "objective": ("temi", "wpmi", "pmi", "scan"),
+    "precision": ("auto", "float32", "bfloat16"),
+}
 _OPEN = {
     "n_neighbors",
     "batch_size",
@@ -150,6 +157,10 @@ def _validate(config: TrainConfig) -> None:
         raise InvalidConfig("early_stop", "must be true or false")
     if config.steps is not None and config.epochs is not None:
         raise InvalidConfig("epochs", "give either steps or epochs, not both")
+    for name, choices in _CHOICES.items():
+        if getattr(config, name) not in choices:
+            raise InvalidConfig(name, f"must be one of {', '.join(choices)}")
+    _within(config, "scan_entropy_weight", lambda v: v >= 0.0, "at least 0")
     _within(config, "beta", lambda v: 0.5 < v <= 1.0, "above 0.5 and at most 1")
     _within(config, "temperature", lambda v: v > 0.0, "above 0")
     _within(config, "learning_rate", lambda v: v > 0.0, "above 0")

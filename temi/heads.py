@@ -35,8 +35,14 @@ class Heads(nn.Module):
         self.direction = nn.Parameter(torch.empty(n_heads, bottleneck_dim, n_clusters))
         # Magnitude 1 makes the first logits cosines, whatever the bottleneck's size.
         self.magnitude = nn.Parameter(torch.ones(n_heads, 1, n_clusters))
-        for weight in (self.w1, self.w2, self.direction):
-            nn.init.trunc_normal_(weight, std=INIT_STD, generator=generator)
+        for head in range(n_heads):  # head by head: a seed means the same heads however grouped
+            self._start(head, generator)
+
+    def _start(self, head: int, generator: torch.Generator | None) -> None:
+        rows = slice(head * self.hidden_dim, (head + 1) * self.hidden_dim)
+        with torch.no_grad():
+            for weight in (self.w1[rows], self.w2[head], self.direction[head]):
+                nn.init.trunc_normal_(weight, std=INIT_STD, generator=generator)
 
     def prototypes(self) -> Tensor:
         """Effective weight of the last layer: unit columns times their magnitudes."""

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import gelu, normalize
 
 from temi.errors import TemiError
+from temi.heads import Heads
 from temi.standardize import Standardizer, chunks
 
 _NAMES = ("mean", "std", "w1", "b1", "w2", "b2", "w3")
@@ -25,6 +26,29 @@ class ClusterModel:
         self.temperature = temperature
         self._standardizer = Standardizer(mean=self._tensors["mean"], std=self._tensors["std"])
         self._torch = {name: torch.from_numpy(array) for name, array in self._tensors.items()}
+
+    @classmethod
+    def of_head(
+        cls,
+        heads: Heads,
+        head: int,
+        standardizer: Standardizer,
+        directions: Tensor | None,
+        temperature: float,
+    ) -> "ClusterModel":
+        """One of the stacked heads; a projection it was trained behind is folded into it."""
+        rows = slice(head * heads.hidden_dim, (head + 1) * heads.hidden_dim)
+        with torch.no_grad():
+            w1 = heads.w1[rows].T.cpu()  # (P, hidden)
+            tensors = {
+                "w1": w1 if directions is None else directions @ w1,  # (D, hidden)
+                "b1": heads.b1[rows],
+                "w2": heads.w2[head],
+                "b2": heads.b2[head, 0],
+                "w3": heads.prototypes()[head],
+            }
+        arrays = {name: tensor.cpu().numpy().copy() for name, tensor in tensors.items()}
+        return cls(arrays | {"mean": standardizer.mean, "std": standardizer.std}, temperature)
 
     @property
     def dim(self) -> int:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from temi.heads import Heads
 
-_SLOTS = ("step", "exp_avg", "exp_avg_sq")
+_SLOTS = ("exp_avg", "exp_avg_sq")
 
 
 class HeadOptimizer:
@@ -28,17 +28,20 @@ class HeadOptimizer:
     def minimize(self, loss: Tensor, learning_rate: float) -> None:
         for group in self._adam.param_groups:
             group["lr"] = learning_rate
-        self._adam.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         self._adam.step()
+        self._adam.zero_grad(set_to_none=True)  # gradients live no longer than the step
 
     def state(self) -> dict[str, Tensor]:
+        """Averages, each with the axis of heads first; the step is the trainer's."""
         return {
             f"{name}.{slot}": self._adam.state[parameter][slot]
             for name, parameter in self._named.items()
             for slot in _SLOTS
         }
 
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
+    def load_state(self, state: Mapping[str, Tensor], step: int) -> None:
         for name, tensor in self.state().items():
             tensor.copy_(state[name])
+        for parameter in self._named.values():
+            self._adam.state[parameter]["step"].fill_(step)

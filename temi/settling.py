@@ -1,11 +1,12 @@
 """Have the assignments stopped moving?"""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
 
 from temi.heads import Heads
+from temi.inputs import TrainingInputs
 
 LOOK_EVERY = 50  # steps between two looks at the assignments
 TOLERANCE = 0.02  # share of the best head's assignments that may move between two looks
@@ -19,11 +20,11 @@ class SettlingMonitor:
     Only that head goes into the model; weak heads may wander for ever.
     """
 
-    def __init__(self, inputs: Tensor, n_heads: int) -> None:
+    def __init__(self, inputs: TrainingInputs, n_heads: int) -> None:
         stride = max(1, len(inputs) // _SAMPLE)
-        self._sample = inputs[::stride][:_SAMPLE]  # (S, P)
+        self._sample = inputs.rows(torch.arange(0, len(inputs), stride)[:_SAMPLE])  # (S, P)
         shape = (n_heads, len(self._sample))
-        self.assignments = torch.full(shape, -1, dtype=torch.int32, device=inputs.device)
+        self.assignments = torch.full(shape, -1, dtype=torch.int32, device=self._sample.device)
         self.changed: float | None = None
         self.quiet_looks = 0
 
@@ -32,17 +33,19 @@ class SettlingMonitor:
         return self.quiet_looks >= QUIET_LOOKS
 
     @torch.no_grad()
-    def after_step(self, step: int, teacher: Heads, losses: Tensor) -> None:
+    def look(self, teachers: Iterable[Heads], losses: Tensor) -> None:
         """``losses`` (H,) tell which head is the best one now."""
-        if step % LOOK_EVERY:
-            return
-        blocks = [teacher(block).argmax(dim=-1) for block in torch.split(self._sample, 512)]
-        now = torch.cat(blocks, dim=1).to(torch.int32)  # (H, S)
+        now = torch.cat([self._assign(teacher) for teacher in teachers])  # (H, S)
         if int(self.assignments[0, 0]) >= 0:
             best = int(losses.argmin())
             self.changed = float((now[best] != self.assignments[best]).float().mean())
             self.quiet_looks = self.quiet_looks + 1 if self.changed < TOLERANCE else 0
         self.assignments = now
+
+    def _assign(self, teacher: Heads) -> Tensor:
+        # Few rows at a time: with 25,000 clusters, logits of the whole sample are gigabytes.
+        blocks = [teacher(block).argmax(dim=-1) for block in torch.split(self._sample, 128)]
+        return torch.cat(blocks, dim=1).to(torch.int32)
 
     def state(self) -> dict[str, Tensor]:
         changed = -1.0 if self.changed is None else self.changed
