@@ -8,6 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from temi.errors import InvalidConfig
+from temi.standardize import chunks
 
 # Best of ten k-means++ starts: a baseline that loses only because of one bad start proves nothing.
 N_INIT = 10
@@ -27,12 +28,18 @@ def kmeans(
     with warnings.catch_warnings():
         # Fewer distinct rows than clusters: some clusters stay empty, which is no fault here.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = KMeans(n_clusters, n_init=N_INIT, random_state=seed).fit(_unit_rows(features))
+        # The rows are a copy already: k-means may center it in place.
+        fitted = KMeans(n_clusters, n_init=N_INIT, random_state=seed, copy_x=False).fit(
+            _unit_rows(features)
+        )
     return np.asarray(fitted.labels_, dtype=np.int64)
 
 
 def _unit_rows(features: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
     """A copy with rows of length one; zero rows stay zero."""
-    rows = np.array(features, dtype=np.float32)
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return rows
+    unit = np.empty(features.shape, dtype=np.float32)
+    # In chunks: the norms of all rows at once would take a second copy.
+    for rows in chunks(len(unit)):
+        unit[rows] = features[rows]
+        unit[rows] /= np.maximum(np.linalg.norm(unit[rows], axis=1, keepdims=True), 1e-12)
+    return unit

@@ -42,8 +42,9 @@ def evaluate(
     """Compare clusters with labels of any hashable type; None (or NaN) means no label."""
     if len(labels) != len(predicted):
         raise TemiError(f"{len(labels)} labels for {len(predicted)} predictions")
-    known = np.array([not _missing(label) for label in labels], dtype=bool)
-    classes = _codes([label for label in labels if not _missing(label)])
+    codes, _ = number_labels(labels)
+    known = codes >= 0
+    classes = codes[known]
     clusters = np.unique(np.asarray(predicted)[known], return_inverse=True)[1].astype(np.int64)
     n_classes = int(classes.max()) + 1 if len(classes) else 0
     n_clusters = int(clusters.max()) + 1 if len(clusters) else 0
@@ -61,6 +62,18 @@ def evaluate(
     )
 
 
+def number_labels(
+    labels: Sequence[object | None],
+) -> tuple[npt.NDArray[np.int64], tuple[Hashable, ...]]:
+    """The class of each label, -1 for no label, and the classes in order of first appearance.
+
+    Labels need not be sortable.
+    """
+    seen: dict[Hashable, int] = {}
+    codes = [-1 if _missing(label) else seen.setdefault(_key(label), len(seen)) for label in labels]
+    return np.array(codes, dtype=np.int64), tuple(seen)
+
+
 def _accuracy(classes: npt.NDArray[np.int64], clusters: npt.NDArray[np.int64]) -> float:
     table = np.zeros((int(clusters.max()) + 1, int(classes.max()) + 1), dtype=np.int64)
     np.add.at(table, (clusters, classes), 1)
@@ -72,12 +85,6 @@ def _accuracy(classes: npt.NDArray[np.int64], clusters: npt.NDArray[np.int64]) -
 
 def _missing(label: object | None) -> bool:
     return label is None or (isinstance(label, float) and np.isnan(label))
-
-
-def _codes(labels: Sequence[object]) -> npt.NDArray[np.int64]:
-    """Number the labels in order of first appearance; they need not be sortable."""
-    seen: dict[Hashable, int] = {}
-    return np.array([seen.setdefault(_key(label), len(seen)) for label in labels], dtype=np.int64)
 
 
 def _key(label: object) -> Hashable:

@@ -6,13 +6,16 @@ import numpy as np
 import numpy.typing as npt
 
 from app.core.datasets import iterate_images
+from temi.analysis.confidence import ConfidenceTally
+from temi.analysis.pairs import neighbor_precision
 from temi.config import TrainConfig
 from temi.kmeans import kmeans
 from temi.metrics import evaluate
 from temi.model import ClusterModel
 from worker.context import JobContext
 
-_CHUNK = 16_384
+_CHUNK_ROWS = 16_384
+_CHUNK_VALUES = 2**24  # probabilities held at once: 64 MB, also with 25,000 clusters
 
 
 def evaluate_clustering(
@@ -20,33 +23,35 @@ def evaluate_clustering(
     features: npt.NDArray[np.float32],
     model: ClusterModel,
     config: TrainConfig,
+    neighbors: npt.NDArray[np.integer] | None = None,
 ) -> tuple[dict[str, Any], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Metrics, the cluster of each image, and its probability."""
-    meter = context.meter("evaluate", total=len(features))
-    assigned = np.empty(len(features), dtype=np.int32)
-    probability = np.empty(len(features), dtype=np.float32)
-    occupancy = np.zeros(config.n_clusters)
-    for start in range(0, len(features), _CHUNK):
-        chunk = model.predict_proba(features[start : start + _CHUNK])  # (chunk, C)
-        stop = start + len(chunk)
-        assigned[start:stop] = chunk.argmax(axis=1)
-        probability[start:stop] = chunk.max(axis=1)
-        occupancy += chunk.sum(axis=0)
-        meter.to(stop)
-    metrics: dict[str, Any] = {
-        "mean_probability": float(probability.mean()),
-        "median_probability": float(np.median(probability)),
-        "occupancy_entropy": _entropy(occupancy / len(features)),
-        "max_entropy": float(np.log(config.n_clusters)),
-        "empty_clusters": int(config.n_clusters - len(np.unique(assigned))),
-        "temi": None,
-        "kmeans": None,
-    }
+    tally = _assign(context, features, model)
+    assigned = tally.assigned()
+    metrics: dict[str, Any] = tally.result().as_dict()
+    # As many numbers as clusters, and the clusters themselves have them.
+    del metrics["cluster_sizes"]
+    metrics |= {"temi": None, "kmeans": None, "neighbor_precision": None}
     if labels := _labels(context):
         metrics["temi"] = evaluate(labels, assigned).as_dict()
         baseline = kmeans(features, config.n_clusters, seed=config.seed)
         metrics["kmeans"] = evaluate(labels, baseline).as_dict()
-    return metrics, assigned, probability
+        if neighbors is not None:
+            metrics["neighbor_precision"] = neighbor_precision(neighbors, labels).mean
+    return metrics, assigned.astype(np.int32), tally.probability().astype(np.float32)
+
+
+def _assign(
+    context: JobContext, features: npt.NDArray[np.float32], model: ClusterModel
+) -> ConfidenceTally:
+    meter = context.meter("evaluate", total=len(features))
+    tally = ConfidenceTally(model.n_clusters)
+    rows = max(1, min(_CHUNK_ROWS, _CHUNK_VALUES // model.n_clusters))
+    for start in range(0, len(features), rows):
+        chunk = features[start : start + rows]
+        tally.add(model.predict_proba(chunk))  # (chunk, C)
+        meter.to(start + len(chunk))
+    return tally
 
 
 def _labels(context: JobContext) -> list[str | None]:
@@ -58,8 +63,3 @@ def _labels(context: JobContext) -> list[str | None]:
             for image in page
         ]
     return labels if any(label is not None for label in labels) else []
-
-
-def _entropy(distribution: npt.NDArray[np.float64]) -> float:
-    positive = distribution[distribution > 0]
-    return float(-(positive * np.log(positive)).sum())

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,17 @@ def test_length_of_a_vector_does_not_matter(mixture: Mixture) -> None:
     features *= np.random.default_rng(0).uniform(0.1, 10, size=(120, 1)).astype(np.float32)
 
     assert evaluate(list(labels), kmeans(features, 3)).accuracy == 1.0
+
+
+def test_a_memory_map_is_only_read(mixture: Mixture, tmp_path: Path) -> None:
+    features, _ = mixture(90, n_groups=3)
+    before = features.copy()
+    np.save(tmp_path / "features.npy", features)
+
+    found = kmeans(np.load(tmp_path / "features.npy", mmap_mode="r"), 3)
+
+    np.testing.assert_array_equal(found, kmeans(features, 3))
+    np.testing.assert_array_equal(features, before)
 
 
 def test_more_clusters_than_images() -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from temi.errors import TemiError
-from temi.metrics import MAJORITY, ONE_TO_ONE, evaluate
+from temi.metrics import MAJORITY, ONE_TO_ONE, evaluate, number_labels
 
 
 def test_perfect_up_to_renumbering() -> None:
@@ -54,6 +54,13 @@ def test_no_labels_at_all() -> None:
 
 def test_labels_of_mixed_types() -> None:
     assert evaluate([1, "1", (1,), 2.5], np.array([0, 1, 2, 3])).accuracy == 1.0
+
+
+def test_labels_are_numbered_as_they_appear() -> None:
+    codes, classes = number_labels(["b", None, (1,), "b", float("nan"), 0])
+
+    assert codes.tolist() == [0, -1, 1, 0, -1, 2]
+    assert classes == ("b", (1,), 0)
 
 
 def test_refusals() -> None:

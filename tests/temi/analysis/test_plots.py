@@ -1,0 +1,76 @@
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from temi.analysis.plots import plot_beta_curve, plot_cluster_sizes, plot_probabilities
+from temi.analysis.sweep import BetaCurve, BetaPoint
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def curve(conditional: list[float], accuracy: float | None = None) -> BetaCurve:
+    return BetaCurve(
+        n_clusters=10,
+        points=tuple(
+            BetaPoint(
+                beta=0.55 + 0.05 * index,
+                occupancy_entropy=2.2,
+                conditional_entropy=entropy,
+                mean_probability=0.8,
+                loss=-1.0,
+                accuracy=accuracy,
+            )
+            for index, entropy in enumerate(conditional)
+        ),
+    )
+
+
+def legend(figure: "Figure") -> list[str]:
+    found = figure.axes[0].get_legend()
+    assert found is not None
+    return [text.get_text() for text in found.get_texts()]
+
+
+def png(figure: "Figure") -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+def test_beta_curve_marks_the_choice() -> None:
+    figure = plot_beta_curve(curve([2.0, 0.1, 0.1], accuracy=0.7))
+
+    lines = figure.axes[0].get_lines()
+    assert list(np.asarray(lines[1].get_ydata())) == [2.0, 0.1, 0.1]
+    assert list(np.asarray(lines[3].get_xdata())) == pytest.approx([0.6, 0.6])
+    assert "chosen: 0.6" in legend(figure)
+    assert list(np.asarray(figure.axes[1].get_lines()[0].get_ydata())) == [0.7] * 3
+    assert png(figure).startswith(b"\x89PNG")
+
+
+def test_beta_curve_without_a_choice_or_labels() -> None:
+    figure = plot_beta_curve(curve([2.0, 2.0]))
+
+    assert len(figure.axes) == 1
+    assert not any("chosen" in text for text in legend(figure))
+
+
+def test_cluster_sizes_by_size() -> None:
+    figure = plot_cluster_sizes((3, 0, 9, 4))
+
+    (steps,) = figure.axes[0].patches
+    assert list(steps.get_data().values) == [9, 4, 3, 0]  # type: ignore[attr-defined]
+    assert list(np.asarray(figure.axes[0].get_lines()[0].get_ydata())) == [4, 4]
+    assert png(figure).startswith(b"\x89PNG")
+
+
+def test_probabilities_are_counted() -> None:
+    figure = plot_probabilities(np.array([0.05, 0.95, 0.96, 1.0]), bins=10)
+
+    heights = [bar.get_height() for bar in figure.axes[0].patches]  # type: ignore[attr-defined]
+    assert heights == [1, 0, 0, 0, 0, 0, 0, 0, 0, 3]
+    assert "mean 0.74" in legend(figure)
+    assert png(figure).startswith(b"\x89PNG")
