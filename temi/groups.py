@@ -7,6 +7,7 @@ more than one group's logits and gradients of the student.
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -29,6 +30,16 @@ def heads_per_group(config: TrainConfig, device: torch.device) -> int:
     widest = 2 * config.batch_size * max(config.hidden_dim, config.n_clusters)
     budget = _CPU_ACTIVATIONS if device.type == "cpu" else _GPU_ACTIVATIONS
     return min(config.n_heads, max(1, budget // widest))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What is the same for all groups in one step."""
+
+    views: Tensor  # (2B, P)
+    objective: Objective
+    learning_rate: float
+    teacher_momentum: float
 
 
 class HeadGroup:
@@ -65,22 +76,13 @@ class HeadGroup:
         )
         return log_teacher
 
-    def learn(
-        self,
-        views: Tensor,
-        log_teacher: Tensor,
-        weight: Tensor,
-        objective: Objective,
-        *,
-        learning_rate: float,
-        teacher_momentum: float,
-    ) -> Tensor:
+    def learn(self, log_teacher: Tensor, weight: Tensor, *, step: Step) -> Tensor:
         """One step of the student and, behind it, the teacher; the losses were (h,)."""
-        log_student = self._log_probs(self.student, views)  # (h, 2B, C)
-        losses = objective.losses(log_student, log_teacher, self._log_occupancy, weight)
+        log_student = self._log_probs(self.student, step.views)  # (h, 2B, C)
+        losses = step.objective.losses(log_student, log_teacher, self._log_occupancy, weight)
         # The total is the mean over all heads, of which this group holds only some.
-        self._optimizer.minimize(losses.sum() / self._config.n_heads, learning_rate)
-        update_teacher(self.teacher, self.student, teacher_momentum)
+        self._optimizer.minimize(losses.sum() / self._config.n_heads, step.learning_rate)
+        update_teacher(self.teacher, self.student, step.teacher_momentum)
         return losses.detach()
 
     def _log_probs(self, heads: Heads, views: Tensor) -> Tensor:

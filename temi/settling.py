@@ -1,6 +1,6 @@
 """Have the assignments stopped moving?"""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -33,19 +33,19 @@ class SettlingMonitor:
         return self.quiet_looks >= QUIET_LOOKS
 
     @torch.no_grad()
-    def look(self, teachers: Iterable[Heads], losses: Tensor) -> None:
-        """``losses`` (H,) tell which head is the best one now."""
-        now = torch.cat([self._assign(teacher) for teacher in teachers])  # (H, S)
+    def assign(self, teacher: Heads) -> Tensor:
+        """Clusters of the sample by each of these heads: (h, S)."""
+        # Few rows at a time: with 25,000 clusters, logits of the whole sample are gigabytes.
+        blocks = [teacher(block).argmax(dim=-1) for block in torch.split(self._sample, 128)]
+        return torch.cat(blocks, dim=1).to(torch.int32)
+
+    def compare(self, now: Tensor, losses: Tensor) -> None:
+        """Another look: assignments by all heads (H, S); ``losses`` (H,) tell the best head."""
         if int(self.assignments[0, 0]) >= 0:
             best = int(losses.argmin())
             self.changed = float((now[best] != self.assignments[best]).float().mean())
             self.quiet_looks = self.quiet_looks + 1 if self.changed < TOLERANCE else 0
         self.assignments = now
-
-    def _assign(self, teacher: Heads) -> Tensor:
-        # Few rows at a time: with 25,000 clusters, logits of the whole sample are gigabytes.
-        blocks = [teacher(block).argmax(dim=-1) for block in torch.split(self._sample, 128)]
-        return torch.cat(blocks, dim=1).to(torch.int32)
 
     def state(self) -> dict[str, Tensor]:
         changed = -1.0 if self.changed is None else self.changed

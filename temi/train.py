@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,9 @@ from torch import Tensor
 from temi.config import TrainConfig
 from temi.device import resolve_device
 from temi.errors import TemiError
-from temi.groups import HeadGroup, heads_per_group, join_states, part, split_state
+from temi.groups import HeadGroup, Step, heads_per_group, join_states, part, split_state
 from temi.inputs import TrainingInputs, find_directions
+from temi.lanes import Lanes
 from temi.model import ClusterModel
 from temi.objectives import make_objective
 from temi.objectives.teacher import agreement
@@ -61,6 +63,7 @@ class Trainer:
 
         generator = torch.Generator().manual_seed(config.seed)
         self._groups = self._new_groups(generator)
+        self._lanes = Lanes(len(self._groups), self._device)
         self._sampler = PairSampler(
             neighbors[:, : config.n_neighbors], config.batch_size, generator, self._device
         )
@@ -157,24 +160,21 @@ class Trainer:
     def _train_step(self) -> None:
         assert self.config.teacher_momentum is not None
         views = self._inputs.rows(self._sampler.draw())  # (2B, P)
-        taught = [group.teach(views) for group in self._groups]  # (h, 2B, C) each
+        taught = self._lanes.map(lambda group: group.teach(views), self._groups)  # (h, 2B, C) each
         weights = self._objective.weigh(torch.cat([agreement(t) for t in taught]))  # (H, B)
         shares = torch.split(weights, [len(t) for t in taught])
-        losses = [
-            group.learn(
-                views,
-                log_teacher,
-                share,
-                self._objective,
-                learning_rate=self._learning_rate(),
-                teacher_momentum=self.config.teacher_momentum,
-            )
-            for group, log_teacher, share in zip(self._groups, taught, shares, strict=True)
-        ]
+        step = Step(
+            views=views,
+            objective=self._objective,
+            learning_rate=self._learning_rate(),
+            teacher_momentum=self.config.teacher_momentum,
+        )
+        losses = self._lanes.map(partial(HeadGroup.learn, step=step), self._groups, taught, shares)
         self._losses[self._step % len(self._losses)] = torch.cat(losses)
         self._step += 1
         if self._step % LOOK_EVERY == 0:
-            self._settling.look((group.teacher for group in self._groups), self._mean_losses())
+            looks = self._lanes.map(self._settling.assign, [g.teacher for g in self._groups])
+            self._settling.compare(torch.cat(looks), self._mean_losses())
 
     def _learning_rate(self) -> float:
         config = self.config

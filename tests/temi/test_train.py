@@ -31,7 +31,7 @@ def small(n_clusters: int = 4, **changes: object) -> TrainConfig:
 
 
 def trainer(features: Features, config: TrainConfig) -> Trainer:
-    return Trainer(features, mine_neighbors(features, 10), config, device="cpu")
+    return Trainer(features, mine_neighbors(features, 10).ids, config, device="cpu")
 
 
 def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
@@ -212,7 +212,7 @@ def test_more_clusters_than_groups_leaves_some_empty(mixture: Mixture) -> None:
 
 def test_refusals(mixture: Mixture) -> None:
     features, _ = mixture(20, n_groups=2)
-    neighbors = mine_neighbors(features, 5)
+    neighbors = mine_neighbors(features, 5).ids
 
     with pytest.raises(InvalidConfig) as caught:
         Trainer(features, neighbors, small(n_clusters=21))
@@ -247,3 +247,18 @@ def test_model_survives_storage(mixture: Mixture) -> None:
     again = ClusterModel.from_tensors(model.tensors(), model.temperature)
 
     np.testing.assert_array_equal(again.predict_proba(features), model.predict_proba(features))
+
+
+def test_the_number_of_threads_changes_no_bit(mixture: Mixture) -> None:
+    features, _ = mixture(90, n_groups=4)
+    config = small(n_heads=6, batch_size=512, hidden_dim=2048, steps=4)  # several groups
+    one = trainer(features, config)
+    one.run(4)
+    torch.set_num_threads(2)
+    two = trainer(features, config)
+    two.run(4)
+
+    assert len(one._groups) > 1
+    assert (one._lanes.count, two._lanes.count) == (1, 2)
+    assert same(one.state(), two.state())
+    assert torch.get_num_threads() == 2
