@@ -1,7 +1,8 @@
 """TEMI: clustering of images on top of a frozen backbone, arrays in and arrays out.
 
 Names are loaded on first use, so that ``import temi`` and ``temi.catalog`` stay free of torch.
-The k-means baseline is ``temi.kmeans.kmeans``: its module has the same name.
+The k-means baseline is ``temi.kmeans.kmeans``: its module has the same name. What can be
+measured about a clustering is in ``temi.analysis``, fine-tuning in ``temi.finetune``.
 """
 
 from importlib import import_module
@@ -11,11 +12,13 @@ if TYPE_CHECKING:
     from temi.backbones import Backbone, load_backbone, resolve_device
     from temi.catalog import DEFAULT_BACKBONE, BackboneInfo, check_backbone, list_backbones
     from temi.config import TrainConfig
-    from temi.embed import embed_images
+    from temi.embed import embed_files, embed_images
     from temi.errors import InvalidConfig, TemiError, UnknownBackbone, WeightsUnavailable
+    from temi.estimator import TEMI
     from temi.metrics import ClusteringMetrics, evaluate
     from temi.model import ClusterModel
-    from temi.neighbors import mine_neighbors
+    from temi.named_backbones import NAMED_BACKBONES, NamedBackbone
+    from temi.neighbors import Neighbors, mine_neighbors
     from temi.train import Trainer, TrainReport
 
 _HOME = {
@@ -25,6 +28,10 @@ _HOME = {
     "ClusteringMetrics": "metrics",
     "DEFAULT_BACKBONE": "catalog",
     "InvalidConfig": "errors",
+    "NAMED_BACKBONES": "named_backbones",
+    "NamedBackbone": "named_backbones",
+    "Neighbors": "neighbors",
+    "TEMI": "estimator",
     "TemiError": "errors",
     "TrainConfig": "config",
     "TrainReport": "train",
@@ -32,6 +39,7 @@ _HOME = {
     "UnknownBackbone": "errors",
     "WeightsUnavailable": "errors",
     "check_backbone": "catalog",
+    "embed_files": "embed",
     "embed_images": "embed",
     "evaluate": "metrics",
     "list_backbones": "catalog",
@@ -42,11 +50,15 @@ _HOME = {
 
 __all__ = [
     "DEFAULT_BACKBONE",
+    "NAMED_BACKBONES",
+    "TEMI",
     "Backbone",
     "BackboneInfo",
     "ClusterModel",
     "ClusteringMetrics",
     "InvalidConfig",
+    "NamedBackbone",
+    "Neighbors",
     "TemiError",
     "TrainConfig",
     "TrainReport",
@@ -54,6 +66,7 @@ __all__ = [
     "UnknownBackbone",
     "WeightsUnavailable",
     "check_backbone",
+    "embed_files",
     "embed_images",
     "evaluate",
     "list_backbones",

@@ -1,0 +1,176 @@
+"""TEMI in scikit-learn's manner: features in, clusters out."""
+
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
+from safetensors import SafetensorError, safe_open
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from temi.config import TrainConfig
+from temi.errors import InvalidConfig, TemiError
+from temi.metrics import evaluate
+from temi.model import ClusterModel
+from temi.neighbors import mine_neighbors
+from temi.train import Trainer, TrainReport
+
+_FORMAT = "temi-estimator-1"
+_STEPS_A_REPORT = 10
+_SETTINGS = ("objective", "n_heads", "n_neighbors", "beta", "steps", "epochs", "batch_size")
+_SETTINGS += ("learning_rate", "precision", "seed")
+
+Features = npt.NDArray[np.floating]
+
+
+class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Clusters features of a frozen backbone; None leaves a setting to the recipe.
+
+    ``recipe="paper"`` trains as the paper does, at its full cost. ``progress`` is called with a
+    ``TrainReport`` every few steps. Features may be a memory map larger than memory.
+
+    After ``fit``: ``labels_``, ``model_``, ``neighbors_``, ``report_`` and ``n_features_in_``.
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 10,
+        *,
+        recipe: Literal["default", "paper"] = "default",
+        objective: str | None = None,
+        n_heads: int | None = None,
+        n_neighbors: int | None = None,
+        beta: float | None = None,
+        steps: int | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        precision: str | None = None,
+        seed: int = 0,
+        device: str = "auto",
+        progress: Callable[[TrainReport], None] | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.recipe = recipe
+        self.objective = objective
+        self.n_heads = n_heads
+        self.n_neighbors = n_neighbors
+        self.beta = beta
+        self.steps = steps
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.precision = precision
+        self.seed = seed
+        self.device = device
+        self.progress = progress
+
+    def fit(
+        self,
+        features: Features,
+        y: object = None,  # noqa: ARG002  scikit-learn's signature; labels are never looked at
+        *,
+        neighbors: npt.NDArray[np.integer] | None = None,
+    ) -> "TEMI":
+        """Mine neighbors, unless they are given as (N, k), and train."""
+        features = _as_features(features)
+        config = self._config().resolve(len(features))
+        assert config.n_neighbors is not None
+        if neighbors is None:
+            neighbors = mine_neighbors(features, config.n_neighbors).ids
+        trainer = Trainer(features, neighbors, config, device=self.device)
+        self.report_ = self._train(trainer)
+        self.model_ = trainer.finish()
+        self.neighbors_ = neighbors
+        self.n_features_in_ = features.shape[1]
+        self.labels_ = self.model_.predict(features)
+        return self
+
+    def predict(self, features: Features) -> npt.NDArray[np.int64]:
+        """The most probable cluster of each row: (N,)."""
+        return self._fitted().predict(_as_features(features))
+
+    def predict_proba(self, features: Features) -> npt.NDArray[np.float32]:
+        """Probability of every cluster: (N, C)."""
+        return self._fitted().predict_proba(_as_features(features))
+
+    def score(self, features: Features, y: Sequence[object | None]) -> float:
+        """Accuracy under the best matching of clusters to the labels ``y``."""
+        accuracy = evaluate(list(y), self.predict(features)).accuracy
+        if accuracy is None:
+            raise TemiError("there is nothing to score: no image has a label")
+        return accuracy
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """One safetensors file with the settings inside; replaces an older one in one move."""
+        target = Path(path)
+        metadata = {
+            "format": _FORMAT,
+            "temperature": repr(self._fitted().temperature),
+            "settings": json.dumps({k: v for k, v in self.get_params().items() if k != "progress"}),
+        }
+        partial = target.with_name(f".{target.name}.partial")
+        partial.write_bytes(safetensors.numpy.save(self.model_.tensors(), metadata=metadata))
+        partial.replace(target)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "TEMI":
+        """What ``save`` stored, ready to predict. Nothing in the file is ever run."""
+        try:
+            with safe_open(path, framework="numpy") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except SafetensorError as error:
+            raise TemiError(f"{path} is not a stored clustering: {error}") from error
+        if metadata.get("format") != _FORMAT:
+            raise TemiError(f"{path} is not a stored clustering")
+        loaded = cls(**json.loads(metadata["settings"]))
+        loaded.model_ = ClusterModel.from_tensors(tensors, float(metadata["temperature"]))
+        loaded.n_features_in_ = loaded.model_.dim
+        return loaded
+
+    def _config(self) -> TrainConfig:
+        given: dict[str, Any] = {name: getattr(self, name) for name in _SETTINGS}
+        settings = {name: value for name, value in given.items() if value is not None}
+        if self.recipe == "paper":
+            return TrainConfig.paper(n_clusters=self.n_clusters, **settings)
+        if self.recipe != "default":
+            raise InvalidConfig("recipe", "must be default or paper")
+        return TrainConfig(n_clusters=self.n_clusters, **settings)
+
+    def _train(self, trainer: Trainer) -> TrainReport:
+        report = trainer.report()
+        while not report.done:
+            report = trainer.run(_STEPS_A_REPORT)
+            if self.progress is not None:
+                self.progress(report)
+        if not report.settled:
+            warnings.warn(
+                f"training ended after {report.step} steps before the assignments had settled; "
+                "more steps may give better clusters",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return report
+
+    def _fitted(self) -> ClusterModel:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("call fit first")
+        model: ClusterModel = self.model_
+        return model
+
+
+def _as_features(features: Features) -> Features:
+    """Anything that numpy takes for a matrix; a memory map stays one."""
+    array = np.asanyarray(features)
+    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "fiu":
+        raise TemiError(
+            f"features must be numbers of shape (N, D), not {array.dtype} {array.shape}"
+        )
+    return array
