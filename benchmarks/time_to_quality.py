@@ -1,0 +1,119 @@
+"""Seconds until the default settings are as good as the paper's recipe is at its end.
+
+The paper's recipe runs as a plain loop over heads in float32 (`reference.py`), ours by default.
+Both are timed on the same machine in the same run; looking at the clusters is not timed.
+
+.venv/bin/python benchmarks/time_to_quality.py
+.venv/bin/python benchmarks/time_to_quality.py --images photos.zip --heads 50
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from benchmarks import sets
+from benchmarks.reference import PaperTraining
+from benchmarks.sets import LabelledSet
+from temi.config import TrainConfig
+from temi.metrics import evaluate
+from temi.neighbors import mine_neighbors
+from temi.train import Trainer
+
+Curve = list[tuple[int, float, float]]  # step, seconds, accuracy
+LOOKS = 40
+
+
+def accuracy(data: LabelledSet, clusters: npt.NDArray[np.integer]) -> float:
+    found = evaluate(data.labels, clusters).accuracy
+    assert found is not None
+    return 100 * found
+
+
+def follow(
+    data: LabelledSet,
+    advance: Callable[[int], bool],
+    predict: Callable[[], npt.NDArray[np.integer]],
+    every: int,
+) -> Curve:
+    """Run to the end, looking at the accuracy every so many steps."""
+    curve: Curve = []
+    seconds, going, steps = 0.0, True, 0
+    while going:
+        started = time.perf_counter()
+        going = advance(every)
+        seconds += time.perf_counter() - started
+        steps += every
+        curve.append((steps, seconds, accuracy(data, predict())))
+    return curve
+
+
+def paper_curve(data: LabelledSet, n_heads: int, seed: int) -> Curve:
+    neighbors = torch.from_numpy(mine_neighbors(data.features, 50).ids)
+    training = PaperTraining(
+        torch.from_numpy(data.features), neighbors, data.n_clusters, n_heads=n_heads, seed=seed
+    )
+
+    def advance(steps: int) -> bool:
+        for _ in range(min(steps, training.steps - training.step)):
+            training.train_step()
+        return training.step < training.steps
+
+    return follow(data, advance, lambda: training.predict().numpy(), training.steps // LOOKS + 1)
+
+
+def default_curve(data: LabelledSet, seed: int) -> Curve:
+    config = TrainConfig(n_clusters=data.n_clusters, seed=seed).resolve(len(data.labels))
+    assert config.n_neighbors is not None
+    trainer = Trainer(data.features, mine_neighbors(data.features, config.n_neighbors).ids, config)
+    return follow(
+        data,
+        lambda steps: not trainer.run(steps).done,
+        lambda: trainer.finish().predict(data.features),
+        25,
+    )
+
+
+def compare(data: LabelledSet, n_heads: int, seed: int) -> dict[str, Any]:
+    ours, paper = default_curve(data, seed), paper_curve(data, n_heads, seed)
+    target = paper[-1][2]
+    reached = next((seconds for _, seconds, score in ours if score >= target), None)
+    return {
+        "set": data.name,
+        "seed": seed,
+        "paper heads": n_heads,
+        "paper seconds": paper[-1][1],
+        "paper accuracy": target,
+        "seconds to reach it": reached,
+        "times faster": None if reached is None else paper[-1][1] / reached,
+        "seconds in all": ours[-1][1],
+        "accuracy": ours[-1][2],
+        "times faster in all": paper[-1][1] / ours[-1][1],
+        "curve": ours,
+        "paper curve": paper,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--images", type=Path, action="append", help="zip or folder of classes")
+    parser.add_argument("--heads", type=int, default=16, help="of the paper's recipe")
+    parser.add_argument("--seeds", type=int, default=1)
+    arguments = parser.parse_args()
+    chosen = [sets.images(path) for path in arguments.images or ()] or [sets.digits()]
+    for data in chosen:
+        for seed in range(arguments.seeds):
+            row = compare(data, arguments.heads, seed)
+            for name in ("curve", "paper curve"):
+                points = " ".join(f"{s:.0f}s:{a:.1f}" for _, s, a in row.pop(name))
+                print(f"  {name}: {points}")
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

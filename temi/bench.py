@@ -1,0 +1,197 @@
+"""What this machine can do at most, and how much of that each stage of the method reaches.
+
+Rates are the best of several short tries taken in turns: other work on the machine can only make
+a try slower.
+"""
+
+import io
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from PIL import Image
+
+from temi.backbones import Backbone, load_backbone
+from temi.catalog import DEFAULT_BACKBONE
+from temi.config import TrainConfig
+from temi.device import resolve_device
+from temi.embed import embed_images
+from temi.model import ClusterModel
+from temi.neighbors import mine_neighbors
+from temi.precision import matrix_dtype
+from temi.train import Trainer
+
+_TRIES = 3
+_PHOTO = (640, 480)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One line of the table: a rate, and its share of the limit that it is held against."""
+
+    what: str
+    rate: float
+    unit: str
+    share: float | None = None
+    limit: str | None = None
+
+
+def bench(device: str = "auto") -> Iterator[Figure]:
+    """The limits first, then each stage, as soon as it is measured."""
+    target = resolve_device(device)
+    peaks = yield from _matrix_peaks(target)
+    backbone = load_backbone(DEFAULT_BACKBONE, device=device)
+    photos = [_photo(seed) for seed in range(8)]
+    decode = best_rate(lambda: [_decode(photo, backbone) for photo in photos], len(photos))
+    yield Figure(what="JPEG decode, 640 x 480, one core", rate=decode, unit="images/s")
+    forward, files = _embedding_rates(backbone, photos)
+    yield Figure(what="backbone forward, tensors in memory", rate=forward, unit="images/s")
+    yield Figure(
+        what="embed, JPEG to features",
+        rate=files,
+        unit="images/s",
+        share=files / forward,
+        limit="backbone forward",
+    )
+    yield _mine(peaks["float32"])
+    dtype = str(matrix_dtype("auto", target)).removeprefix("torch.")
+    for dim in (384, 1280):
+        yield _train(dim, device, peaks[dtype], dtype)
+    yield _predict(backbone.dim, forward)
+
+
+def best_rate(work: Callable[[], object], amount: float, tries: int = _TRIES) -> float:
+    """Amount per second in the best try; one more, uncounted, comes first."""
+    work()
+    return amount / min(_seconds(work) for _ in range(tries))
+
+
+def matrix_peak(dtype: torch.dtype, device: torch.device, size: int = 2048) -> float:
+    """GFLOP/s of a square matrix product."""
+    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+
+    def multiply() -> None:
+        torch.mm(a, b)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+
+    return best_rate(multiply, 2e-9 * size**3)
+
+
+def train_gflop(config: TrainConfig, dim: int) -> float:
+    """Matrix work of one step: the teacher forward, the student forward and backward."""
+    assert config.batch_size is not None
+    hidden, bottleneck = config.hidden_dim, config.bottleneck_dim
+    # No gradient is needed in the features, which spares the first layer a quarter.
+    row = 3 * dim * hidden + 4 * hidden * bottleneck + 4 * bottleneck * config.n_clusters
+    return 2e-9 * 2 * config.batch_size * config.n_heads * row
+
+
+def train_rate(config: TrainConfig, dim: int, device: str = "auto", steps: int = 2) -> float:
+    """GFLOP/s of training on noise, which takes as long as training on pictures."""
+    n = 4 * (config.batch_size or 512)
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(n, dim)).astype(np.float32)
+    neighbors = rng.integers(0, n, size=(n, 10))
+    trainer = Trainer(features, neighbors, config, device=device)
+    return best_rate(lambda: trainer.run(steps), steps * train_gflop(trainer.config, dim))
+
+
+def _matrix_peaks(device: torch.device) -> Generator[Figure, None, dict[str, float]]:
+    peaks = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        # A CPU without bfloat16 instructions would take minutes for the large product.
+        slow = dtype == torch.bfloat16 and matrix_dtype("auto", device) != dtype
+        name = str(dtype).removeprefix("torch.")
+        peaks[name] = matrix_peak(dtype, device, size=256 if slow else 2048)
+        yield Figure(what=f"matrix product, {name}", rate=peaks[name], unit="GFLOP/s")
+    return peaks
+
+
+def _embedding_rates(backbone: Backbone, photos: list[bytes]) -> tuple[float, float]:
+    """Images/s of the forward alone and with decoding, in turns."""
+    images = [partial(_decode, photo, backbone) for photo in photos] * 4
+    batch = torch.stack([backbone.preprocess(image()) for image in images])
+    embed = partial(_drain, backbone, images)
+    rates = [
+        (best_rate(lambda: backbone.forward(batch), len(batch), 1), best_rate(embed, len(batch), 1))
+        for _ in range(_TRIES)
+    ]
+    return max(rate[0] for rate in rates), max(rate[1] for rate in rates)
+
+
+def _drain(backbone: Backbone, images: list[partial[Image.Image]]) -> None:
+    for _ in embed_images(backbone, images):
+        pass
+
+
+def _mine(peak: float, n: int = 20_000, dim: int = 384) -> Figure:
+    features = np.random.default_rng(0).normal(size=(n, dim)).astype(np.float32)
+    work = partial(mine_neighbors, features, 50, method="exact")
+    rate = best_rate(work, 2e-9 * n * n * dim, tries=1)
+    return Figure(
+        what=f"mine, exact, {n:,} rows of {dim}",
+        rate=rate,
+        unit="GFLOP/s",
+        share=rate / peak,
+        limit="matrix product, float32",
+    )
+
+
+def _train(dim: int, device: str, peak: float, dtype: str) -> Figure:
+    config = TrainConfig(
+        n_clusters=10, n_heads=50, batch_size=512, projection_dim=None, early_stop=False
+    )
+    rate = train_rate(config, dim, device)
+    return Figure(
+        what=f"train, 50 heads, 512 pairs, {dim} features",
+        rate=rate,
+        unit="GFLOP/s",
+        share=rate / peak,
+        limit=f"matrix product, {dtype}",
+    )
+
+
+def _predict(dim: int, forward: float, n: int = 2000) -> Figure:
+    rng = np.random.default_rng(0)
+    shapes = {"w1": (dim, 512), "b1": 512, "w2": (512, 256), "b2": 256, "w3": (256, 100)}
+    tensors = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    tensors |= {"mean": np.zeros(dim, np.float32), "std": np.ones(dim, np.float32)}
+    model = ClusterModel(tensors, temperature=0.1)
+    features = rng.normal(size=(n, dim)).astype(np.float32)
+    rate = best_rate(lambda: model.predict_proba(features), n)
+    return Figure(
+        what="predict, head on features (share: its time of the backbone's)",
+        rate=rate,
+        unit="images/s",
+        share=forward / rate,
+        limit="backbone forward",
+    )
+
+
+def _photo(seed: int) -> bytes:
+    """A JPEG with soft fields and some grain: noise alone would take far longer to decode."""
+    rng = np.random.default_rng(seed)
+    soft = rng.integers(0, 256, size=(12, 16, 3), dtype=np.uint8)
+    pixels = np.asarray(Image.fromarray(soft).resize(_PHOTO), dtype=np.float32)
+    grain = rng.normal(0, 4, size=(*pixels.shape[:2], 1))
+    out = io.BytesIO()
+    Image.fromarray((pixels + grain).clip(0, 255).astype(np.uint8)).save(out, "JPEG", quality=85)
+    return out.getvalue()
+
+
+def _decode(photo: bytes, backbone: Backbone) -> Image.Image:
+    side = backbone.preprocessing.decode_side
+    image = Image.open(io.BytesIO(photo))
+    image.draft("RGB", (side, side))
+    image.load()
+    return image
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started

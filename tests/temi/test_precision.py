@@ -1,0 +1,69 @@
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from temi.config import TrainConfig
+from temi.metrics import evaluate
+from temi.neighbors import mine_neighbors
+from temi.precision import matrix_dtype, products_in
+from temi.train import Trainer
+
+Mixture = Callable[..., tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]
+CPU = torch.device("cpu")
+
+
+def test_what_is_asked_for_is_used() -> None:
+    assert matrix_dtype("float32", CPU) == torch.float32
+    assert matrix_dtype("bfloat16", CPU) == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("amx", "avx512", "expected"),
+    [
+        (False, False, torch.float32),
+        (True, False, torch.bfloat16),
+        (False, True, torch.bfloat16),
+    ],
+)
+def test_auto_follows_the_processor(
+    monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool, expected: torch.dtype
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
+
+    assert matrix_dtype("auto", CPU) == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_products_are_in_that_type(dtype: torch.dtype) -> None:
+    with products_in(dtype, CPU):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype
+
+
+def test_training_in_bfloat16_finds_the_same_groups(mixture: Mixture) -> None:
+    features, labels = mixture(200, n_groups=4)
+    neighbors = mine_neighbors(features, 10).ids
+    accuracies, weights = {}, {}
+    for precision in ("float32", "bfloat16"):
+        config = TrainConfig(
+            n_clusters=4,
+            n_heads=2,
+            hidden_dim=32,
+            bottleneck_dim=16,
+            batch_size=64,
+            steps=200,
+            precision=precision,
+        )
+        trainer = Trainer(features, neighbors, config, device="cpu")
+        trainer.run(200)
+        accuracies[precision] = evaluate(
+            labels.tolist(), trainer.finish().predict(features)
+        ).accuracy
+        weights[precision] = trainer.state()["heads.student.w1"]
+
+    assert accuracies["float32"] == pytest.approx(accuracies["bfloat16"], abs=0.02)
+    assert weights["bfloat16"].dtype == torch.float32  # only products are rounded
+    assert not torch.equal(weights["float32"], weights["bfloat16"])
