@@ -55,6 +55,16 @@ class TrainConfig:
             del recipe["epochs"]
         return cls(n_clusters=n_clusters, **(recipe | overrides))
 
+    @classmethod
+    def for_recipe(cls, recipe: str, **settings: Any) -> "TrainConfig":
+        """``default`` or ``paper``, with changes; a setting of None is left to the recipe."""
+        given = {name: value for name, value in settings.items() if value is not None}
+        if recipe == "paper":
+            return cls.paper(**given)
+        if recipe != "default":
+            raise InvalidConfig("recipe", "must be default or paper")
+        return cls(**given)
+
     def resolve(self, n_images: int) -> "TrainConfig":
         """The same settings with every open field decided for a set of ``n_images``."""
         if self.n_clusters > n_images:

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from temi.config import TrainConfig
-from temi.errors import InvalidConfig, TemiError
+from temi.errors import TemiError
 from temi.metrics import evaluate
 from temi.model import ClusterModel
 from temi.neighbors import mine_neighbors
@@ -23,7 +23,7 @@ from temi.train import Trainer, TrainReport
 
 _FORMAT = "temi-estimator-1"
 _STEPS_A_REPORT = 10
-_SETTINGS = ("objective", "n_heads", "n_neighbors", "beta", "steps", "epochs", "batch_size")
+_SETTINGS = ("n_clusters", "objective", "n_heads", "n_neighbors", "beta", "steps", "epochs", "batch_size")
 _SETTINGS += ("learning_rate", "precision", "seed")
 
 Features = npt.NDArray[np.floating]
@@ -136,13 +136,9 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return loaded
 
     def _config(self) -> TrainConfig:
-        given: dict[str, Any] = {name: getattr(self, name) for name in _SETTINGS}
-        settings = {name: value for name, value in given.items() if value is not None}
-        if self.recipe == "paper":
-            return TrainConfig.paper(n_clusters=self.n_clusters, **settings)
-        if self.recipe != "default":
-            raise InvalidConfig("recipe", "must be default or paper")
-        return TrainConfig(n_clusters=self.n_clusters, **settings)
+        return TrainConfig.for_recipe(
+            self.recipe, **{name: getattr(self, name) for name in _SETTINGS}
+        )
 
     def _train(self, trainer: Trainer) -> TrainReport:
         report = trainer.report()

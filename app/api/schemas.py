@@ -87,7 +87,15 @@ class JobCreate(BaseModel):
     backbone: str = Field(
         default=DEFAULT_BACKBONE,
         max_length=300,
-        description="`efficientnet_lite0`, `timm:NAME` or `open_clip:NAME/PRETRAINED`.",
+        description="`efficientnet_lite0`, another short name such as `dino_vitb16`, `timm:NAME` "
+        "or `open_clip:NAME/PRETRAINED`.",
+    )
+    recipe: Literal["default", "paper"] = Field(
+        default="default",
+        description="`paper` trains as the paper does: 50 heads, 200 epochs, many times the time.",
+    )
+    objective: Literal["temi", "wpmi", "pmi", "scan"] | None = Field(
+        default=None, description="`temi` unless said otherwise; the others are to compare with."
     )
     n_heads: int | None = Field(
         default=None, ge=1, le=200, description="Heads trained side by side."

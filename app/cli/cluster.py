@@ -23,6 +23,12 @@ Folder = Annotated[
 Clusters = Annotated[int, typer.Option("--clusters", "-k", min=2, help="How many groups.")]
 Name = Annotated[str | None, typer.Option(help="Of dataset and model; by default the folder's.")]
 Backbone = Annotated[str, typer.Option(help="What turns an image into features.")]
+Recipe = Annotated[
+    Literal["default", "paper"], typer.Option(help="`paper`: its own schedule, many times slower.")
+]
+Objective = Annotated[
+    Literal["temi", "wpmi", "pmi", "scan"], typer.Option(help="What the heads are trained for.")
+]
 Heads = Annotated[int | None, typer.Option(min=1, help="Heads trained side by side.")]
 Beta = Annotated[float | None, typer.Option(help="Lower uses the clusters more evenly.")]
 Steps = Annotated[int | None, typer.Option(min=1, help="Training steps; fewer is quicker.")]
@@ -42,6 +48,8 @@ def cluster(
     clusters: Clusters,
     name: Name = None,
     backbone: Backbone = DEFAULT_BACKBONE,
+    recipe: Recipe = "default",
+    objective: Objective = "temi",
     heads: Heads = None,
     beta: Beta = None,
     steps: Steps = None,
@@ -55,6 +63,8 @@ def cluster(
     """Sort a folder of images into groups."""
     settings: dict[str, Any] = {
         "n_clusters": clusters,
+        "recipe": recipe,
+        "objective": objective,
         "n_heads": heads,
         "beta": beta,
         "steps": steps,

@@ -15,6 +15,10 @@ from temi.config import TrainConfig
 from temi.errors import InvalidConfig, UnknownBackbone, WeightsUnavailable
 
 
+_TRAIN_SETTINGS = ("n_clusters", "objective", "n_heads", "n_neighbors", "beta")
+_TRAIN_SETTINGS += ("steps", "epochs", "seed")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterRequest:
     dataset_id: str
@@ -22,6 +26,8 @@ class ClusterRequest:
     backbone: str
     seed: int
     model_name: str | None = None
+    recipe: str = "default"
+    objective: str | None = None
     n_heads: int | None = None
     n_neighbors: int | None = None
     beta: float | None = None
@@ -30,10 +36,10 @@ class ClusterRequest:
 
     def train_config(self, n_images: int) -> TrainConfig:
         """Every open choice is made now, so that the stored job says exactly what runs."""
-        names = ("n_clusters", "n_heads", "n_neighbors", "beta", "steps", "epochs", "seed")
-        given = {name: getattr(self, name) for name in names}
         try:
-            config = TrainConfig(**{k: v for k, v in given.items() if v is not None})
+            config = TrainConfig.for_recipe(
+                self.recipe, **{name: getattr(self, name) for name in _TRAIN_SETTINGS}
+            )
             return config.resolve(n_images)
         except InvalidConfig as error:
             raise InvalidRequest.field(error.field, error.message) from error

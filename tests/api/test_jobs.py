@@ -32,6 +32,12 @@ def test_a_job_is_accepted(client: TestClient, dataset: Json) -> None:
     assert client.get(f"/v1/jobs/{job['id']}").json() == job
 
 
+def test_the_papers_recipe_and_other_objectives(client: TestClient, dataset: Json) -> None:
+    train = _post(client, dataset, recipe="paper", objective="scan").json()["config"]["train"]
+    assert (train["n_heads"], train["batch_size"], train["early_stop"]) == (50, 512, False)
+    assert train["objective"] == "scan"
+
+
 def test_a_model_name_may_be_given(client: TestClient, dataset: Json) -> None:
     job = _post(client, dataset, model_name="my.model-1").json()
     assert job["config"]["model_name"] == "my.model-1"
@@ -51,6 +57,8 @@ def test_a_model_name_may_be_given(client: TestClient, dataset: Json) -> None:
         ({"steps": 0}, "steps"),
         ({"steps": 5, "epochs": 5}, "epochs"),
         ({"seed": -1}, "seed"),
+        ({"recipe": "fast"}, "recipe"),
+        ({"objective": "kmeans"}, "objective"),
         ({"backbone": "resnet"}, "backbone"),
         ({"backbone": "timm:no_such_model"}, "backbone"),
         ({"backbone": "timm:resnet18@/no/such/file.pth"}, "backbone"),
