@@ -1,6 +1,7 @@
 """Images of a dataset to one array of features, in shards that survive a crash."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -14,7 +15,6 @@ from temi.backbones import Backbone
 from temi.embed import embed_images
 from worker.artefacts import join_arrays, save_array
 from worker.context import JobContext, Meter
-from worker.prefetch import prefetch
 
 
 def embed_dataset(context: JobContext, backbone: Backbone, folder: str, features_key: str) -> None:
@@ -62,13 +62,18 @@ def _hashes(context: JobContext) -> Iterator[str]:
 def _embed(
     context: JobContext, backbone: Backbone, hashes: list[str], meter: Meter
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    def load(sha256: str) -> PillowImage.Image:
-        data = context.runtime.storage.read(blob_key(sha256))
-        return decode_image(data, max_pixels=context.runtime.settings.max_image_pixels).image
+    settings, storage = context.runtime.settings, context.runtime.storage
 
-    images = prefetch(load, hashes, threads=context.runtime.settings.threads)
+    def load(sha256: str) -> PillowImage.Image:
+        return decode_image(
+            storage.read(blob_key(sha256)),
+            max_pixels=settings.max_image_pixels,
+            at_least=backbone.preprocessing.decode_side,
+        ).image
+
+    images = (partial(load, sha256) for sha256 in hashes)
     batches = []
-    for batch in embed_images(backbone, images):
+    for batch in embed_images(backbone, images, threads=settings.threads):
         batches.append(batch)
         meter.advance(len(batch))
     return np.concatenate(batches)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,8 @@ from app.core.settings import Settings
 from app.core.storage import LocalStorage
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
+
     from temi.backbones import Backbone
     from temi.model import ClusterModel
 
@@ -122,21 +124,24 @@ def _predict(files: ModelFiles, images: Sequence[bytes]) -> list[Outcome]:
     backbone, model = _load_model(files)
     from temi.embed import embed_images
 
-    decoded = [_decode(data) for data in images]
-    good = [image for image in decoded if not isinstance(image, ImageRejected)]
-    features = list(embed_images(backbone, good)) if good else []
+    refused: dict[int, ImageRejected] = {}
+
+    def refuse(position: int, error: Exception) -> None:
+        if not isinstance(error, ImageRejected):
+            raise error
+        refused[position] = error
+
+    pictures = [partial(_decode, data, backbone.preprocessing.decode_side) for data in images]
+    features = list(embed_images(backbone, pictures, on_error=refuse))
     rows: Iterator[npt.NDArray[np.float32]]
-    rows = iter(model.predict_proba(np.concatenate(features)) if good else ())
-    return [item if isinstance(item, ImageRejected) else next(rows) for item in decoded]
+    rows = iter(model.predict_proba(np.concatenate(features)) if features else ())
+    return [refused[i] if i in refused else next(rows) for i in range(len(images))]
 
 
-def _decode(data: bytes) -> Any:
+def _decode(data: bytes, at_least: int) -> "Image":
     if len(data) > _settings.max_image_bytes:
-        return ImageTooLarge(f"Larger than {_settings.max_image_bytes:,} bytes.")
-    try:
-        return decode_image(data, max_pixels=_settings.max_image_pixels).image
-    except ImageRejected as error:
-        return error
+        raise ImageTooLarge(f"Larger than {_settings.max_image_bytes:,} bytes.")
+    return decode_image(data, max_pixels=_settings.max_image_pixels, at_least=at_least).image
 
 
 @lru_cache(maxsize=_MODELS_KEPT)

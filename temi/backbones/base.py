@@ -7,12 +7,18 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from temi.backbones.inference import fastest_dtype, fold_batch_norms
 from temi.errors import TemiError
+from temi.precision import products_in
 from temi.preprocessing import Preprocessing
 
 
 class Backbone:
-    """A frozen feature extractor with the preprocessing it was trained with."""
+    """A frozen feature extractor with the preprocessing it was trained with.
+
+    ``module`` is the extractor as it was loaded. Features come from a faster form that shares
+    most of its weights, so to train it, train a copy and make a new Backbone of that.
+    """
 
     def __init__(
         self,
@@ -27,19 +33,30 @@ class Backbone:
         self.preprocessing = preprocessing
         self.weights_hash = weights_hash
         self.device = device
-        self._module = module.eval().requires_grad_(False).to(device)
+        self.module = module.eval().requires_grad_(False).to(device)
         size = preprocessing.size
-        self.dim = int(self.forward(torch.zeros(1, 3, size, size)).shape[1])
+        # Noise, not zeros: it reaches every layer, and no two layers alike.
+        noise = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(0))
+        example = noise.to(device).contiguous(memory_format=torch.channels_last)
+        self._fast = fold_batch_norms(self.module, example)
+        self._dtype = fastest_dtype(self._fast, example)
+        self.dim = int(self.forward(example).shape[1])
 
     def preprocess(self, image: Image.Image) -> Tensor:
         """One RGB picture as a (3, S, S) float32 tensor; safe to call from several threads."""
         return self.preprocessing(image)
 
     @torch.inference_mode()
+    def embed(self, pixels: Tensor) -> Tensor:
+        """Pixels (B, S, S, 3) in uint8 to features (B, D) in float32, on the backbone's device."""
+        return self.forward(self.preprocessing.normalize(pixels.to(self.device)))
+
+    @torch.inference_mode()
     def forward(self, batch: Tensor) -> Tensor:
         """(B, 3, S, S) to features (B, D) in float32, on the backbone's device."""
         batch = batch.to(self.device).contiguous(memory_format=torch.channels_last)
-        features = self._module(batch)
+        with products_in(self._dtype, self.device):
+            features = self._fast(batch)
         if not isinstance(features, Tensor) or features.ndim != 2:
             raise TemiError(f"{self.name} does not give one feature vector per image")
         return features.float()

@@ -8,15 +8,25 @@ from timm.data.config import resolve_model_data_config
 from torch import Tensor, nn
 
 from temi.backbones.base import Backbone, hash_tensors
-from temi.backbones.weights import load_by_position, load_exactly, read_state
+from temi.backbones.checkpoints import backbone_state
+from temi.backbones.weights import load_by_position, load_exactly, read_content, read_state
 from temi.catalog import BackboneName, check_backbone, parse_name
 from temi.device import resolve_device
-from temi.errors import WeightsUnavailable
+from temi.errors import TemiError, WeightsUnavailable
 from temi.preprocessing import INTERPOLATIONS, Preprocessing
 
 # On 351 drawings, 160 and 224 pixels gave the same 10-neighbor precision (0.790 and 0.789) and
 # k-means accuracy no better at 224; 224 costs twice the arithmetic for every image.
 EMBEDDED_SIZE = 160
+
+# How the self-supervised projects evaluate their models.
+IMAGENET_CROP = Preprocessing(
+    size=224,
+    resize=256,
+    interpolation="bicubic",
+    mean=(0.485 * 255, 0.456 * 255, 0.406 * 255),
+    std=(0.229 * 255, 0.224 * 255, 0.225 * 255),
+)
 
 
 def load_backbone(name: str, *, weights_dir: Path | None = None, device: str = "auto") -> Backbone:
@@ -31,13 +41,17 @@ def load_backbone(name: str, *, weights_dir: Path | None = None, device: str = "
         module, preprocessing = _timm(parsed, file, weights_dir)
     else:
         module, preprocessing = _open_clip(parsed, file, weights_dir)
-    return Backbone(
+    named = parsed.named
+    backbone = Backbone(
         name=name,
         module=module,
-        preprocessing=preprocessing,
+        preprocessing=IMAGENET_CROP if named and named.imagenet_crop else preprocessing,
         weights_hash=hash_tensors(module.state_dict()),
         device=target,
     )
+    if named is not None and backbone.dim != named.dim:
+        raise TemiError(f"{name} gives {backbone.dim} features per image, not {named.dim}")
+    return backbone
 
 
 def _new_timm(model: str, **options: Any) -> Any:
@@ -70,16 +84,23 @@ def _embedded() -> tuple[nn.Module, Preprocessing]:
 def _timm(
     parsed: BackboneName, file: Path | None, weights_dir: Path | None
 ) -> tuple[nn.Module, Preprocessing]:
+    named = parsed.named
+    options = {"num_classes": 0, **(named.options if named else {})}
     if file is not None:
-        module = _new_timm(parsed.model, pretrained=False, num_classes=0)
+        module = _new_timm(parsed.model, pretrained=False, **options)
         classifier = module.pretrained_cfg.get("classifier") or ()
         names = (classifier,) if isinstance(classifier, str) else tuple(classifier)
-        load_exactly(
-            module, read_state(file), origin=str(file), extra=tuple(f"{n}." for n in names)
+        layout = named.layout if named else "timm"
+        state = backbone_state(
+            read_content(file),
+            layout,
+            origin=str(file),
+            heads=tuple(f"{name}." for name in names) if layout == "timm" else (),
         )
+        load_exactly(module, state, origin=str(file))
     else:
         try:
-            module = _new_timm(parsed.model, pretrained=True, num_classes=0)
+            module = _new_timm(parsed.model, pretrained=True, **options)
         except (OSError, RuntimeError) as error:
             raise _not_downloaded(parsed, weights_dir) from error
     config = _data_config(module)
@@ -90,6 +111,18 @@ def _timm(
         mean=config["mean"],
         std=config["std"],
     )
+
+
+def open_clip_options(parsed: BackboneName) -> dict[str, Any]:
+    """Some weights were trained with another GELU or with other colors, as their tag says.
+
+    open_clip heeds neither when the weights come from a file, and only the colors when it
+    downloads them.
+    """
+    import open_clip
+
+    tag: dict[str, Any] = open_clip.get_pretrained_cfg(parsed.model, parsed.pretrained or "") or {}
+    return {"force_quick_gelu": bool(tag.get("quick_gelu")), "force_preprocess_cfg": tag}
 
 
 class _ImageTower(nn.Module):
@@ -110,16 +143,16 @@ def _open_clip(
 ) -> tuple[nn.Module, Preprocessing]:
     import open_clip
 
-    # OpenAI's weights were trained with another GELU, which open_clip switches on by their tag.
-    quick_gelu = parsed.pretrained == "openai"
+    options = open_clip_options(parsed)
     if file is not None:
-        model = open_clip.create_model(
-            parsed.model, pretrained_text=False, force_quick_gelu=quick_gelu
-        )
-        load_exactly(model, read_state(file), origin=str(file))
+        model = open_clip.create_model(parsed.model, pretrained_text=False, **options)
+        text = tuple(key for key in model.state_dict() if not key.startswith("visual."))
+        content = read_content(file)
+        state = backbone_state(content, "open_clip", origin=str(file), beside=text)
+        load_exactly(model.visual, state, origin=str(file))
     else:
         try:
-            model = open_clip.create_model(parsed.model, pretrained=parsed.pretrained)
+            model = open_clip.create_model(parsed.model, pretrained=parsed.pretrained, **options)
         except (OSError, RuntimeError) as error:
             raise _not_downloaded(parsed, weights_dir) from error
     config = open_clip.get_model_preprocess_cfg(model)

