@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run test test-servers check format clean
+.PHONY: help install demo run test test-servers check bench format clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ check: $(READY) ## Lint, types, import arrows
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench: $(READY) ## Measure this machine and every stage on it (under 20 minutes)
+	$(BIN)/python -m benchmarks.run
 
 format: $(READY) ## Format the code
 	$(BIN)/ruff check --fix .

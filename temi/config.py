@@ -29,6 +29,7 @@ class TrainConfig:
     # For 256 pairs, scaled linearly with the batch. The paper has 1e-4 and twenty times the steps.
     learning_rate: float = 4e-3
     warmup_steps: int | None = None  # None: a tenth of the run, at most 100 steps
+    cooldown: float = 0.5  # last share of the run, in which the learning rate falls to nothing
     weight_decay: float = 1e-4  # on weights only
     projection_dim: int | None = 256  # train in this many principal directions; None: in all
     early_stop: bool = True  # stop once assignments have settled
@@ -48,6 +49,7 @@ class TrainConfig:
             "epochs": 200,
             "learning_rate": 1e-4,
             "teacher_momentum": 0.996,
+            "cooldown": 0.0,
             "projection_dim": None,
             "early_stop": False,
         }
@@ -117,7 +119,8 @@ def _default_batch(n_images: int) -> int:
 
 
 def _default_steps(n_images: int) -> int:
-    return 1000 if n_images < 1024 else 1200
+    # 600 settle what can settle in sets of hundreds and thousands; large ones are seen twice.
+    return max(600, 2 * n_images // 256)
 
 
 def _default_momentum(steps: int) -> float:
@@ -174,6 +177,7 @@ def _validate(config: TrainConfig) -> None:
     _within(config, "beta", lambda v: 0.5 < v <= 1.0, "above 0.5 and at most 1")
     _within(config, "temperature", lambda v: v > 0.0, "above 0")
     _within(config, "learning_rate", lambda v: v > 0.0, "above 0")
+    _within(config, "cooldown", lambda v: 0.0 <= v <= 1.0, "from 0 to 1")
     _within(config, "weight_decay", lambda v: v >= 0.0, "at least 0")
     for name in ("occupancy_momentum", "teacher_momentum"):
         if getattr(config, name) is None and name in _OPEN:

@@ -10,7 +10,7 @@ from temi.inputs import TrainingInputs
 
 LOOK_EVERY = 50  # steps between two looks at the assignments
 TOLERANCE = 0.02  # share of the best head's assignments that may move between two looks
-QUIET_LOOKS = 3  # looks in a row below the tolerance that count as settled
+QUIET_LOOKS = 2  # looks in a row below the tolerance that count as settled
 _SAMPLE = 2048  # images looked at; enough to tell two percent from nothing
 
 

@@ -1,5 +1,6 @@
 """The training loop: pairs of neighbors in, the best teacher head out."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -181,7 +182,9 @@ class Trainer:
         assert config.batch_size is not None
         assert config.warmup_steps is not None
         peak = config.learning_rate * config.batch_size / 256
-        return peak * min(1.0, (self._step + 1) / max(1, config.warmup_steps))
+        left = (self.total_steps - self._step) / max(1.0, config.cooldown * self.total_steps)
+        warmth = (self._step + 1) / max(1, config.warmup_steps)
+        return peak * min(1.0, warmth, 0.5 - 0.5 * math.cos(math.pi * min(1.0, left)))
 
     def _mean_losses(self) -> Tensor:
         seen = min(self._step, len(self._losses))

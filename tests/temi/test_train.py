@@ -1,3 +1,4 @@
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -164,6 +165,28 @@ def test_warm_up_is_linear_and_then_constant(mixture: Mixture) -> None:
     peak = 8e-3 * 32 / 256
     expected = [peak * min(1.0, (step + 1) / 10) for step in range(20)]  # a tenth of the run
     assert rates == pytest.approx(expected)
+
+
+def test_the_learning_rate_falls_to_nothing_in_the_cooldown(mixture: Mixture) -> None:
+    features, _ = mixture(60, n_groups=4)
+    run = trainer(features, small(steps=40, warmup_steps=0, cooldown=0.5, learning_rate=8e-3))
+    rates = []
+    while not run.done:
+        rates.append(run._learning_rate())
+        run.run(1)
+
+    assert rates[:20] == pytest.approx([1e-3] * 20)
+    assert rates[30] == pytest.approx(0.5e-3)
+    assert all(later < earlier for earlier, later in itertools.pairwise(rates[20:]))
+    assert rates[-1] < 1e-5
+
+
+def test_the_papers_learning_rate_stays(mixture: Mixture) -> None:
+    features, _ = mixture(60, n_groups=4)
+    run = trainer(features, small(steps=40, warmup_steps=0, cooldown=0.0, learning_rate=8e-3))
+    run.run(39)
+
+    assert run._learning_rate() == pytest.approx(1e-3)
 
 
 def test_stops_at_the_last_step(mixture: Mixture) -> None:
