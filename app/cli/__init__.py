@@ -2,7 +2,7 @@
 
 import typer
 
-from app.cli import bench, cluster, datasets, demo, doctor, jobs, models, predict, serve
+from app.cli import backbones, bench, cluster, datasets, demo, doctor, jobs, models, predict, serve
 from app.cli.errors import ErrorReportingGroup
 
 app = typer.Typer(
@@ -21,5 +21,6 @@ app.command("serve")(serve.serve)
 app.command("api")(serve.api)
 app.command("worker")(serve.worker)
 app.command("doctor")(doctor.doctor)
+app.command("backbones")(backbones.backbones)
 app.command("bench")(bench.bench)
 app.add_typer(serve.db_app, name="db")

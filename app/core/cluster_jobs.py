@@ -14,7 +14,6 @@ from temi.catalog import check_backbone
 from temi.config import TrainConfig
 from temi.errors import InvalidConfig, UnknownBackbone, WeightsUnavailable
 
-
 _TRAIN_SETTINGS = ("n_clusters", "objective", "n_heads", "n_neighbors", "beta")
 _TRAIN_SETTINGS += ("steps", "epochs", "seed")
 

@@ -37,6 +37,8 @@ def service() -> Iterator[FakeService]:
         [],
         ["cluster"],
         ["predict"],
+        ["backbones"],
+        ["bench"],
         ["demo"],
         ["jobs"],
         ["jobs", "watch"],
@@ -192,3 +194,21 @@ def test_local_clustering_of_too_few_images(tmp_path: Path) -> None:
     assert answer.exit_code == 1
     assert "no image" in answer.stderr
     assert not out.exists()
+
+
+def test_backbones_are_listed_with_what_is_missing() -> None:
+    answer = run(app, ["backbones", "--json"])
+    assert answer.exit_code == 0
+    found = {one["name"]: one for one in json.loads(answer.stdout)}
+    assert (found["efficientnet_lite0"]["dim"], found["efficientnet_lite0"]["hint"]) == (1280, None)
+    assert found["msn_vitl16"]["dim"] == 1024
+    assert "msn_vitl16" in found["msn_vitl16"]["hint"]
+
+
+def test_bench_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    from temi import bench
+
+    figure = bench.Figure(what="train", rate=80.0, unit="GFLOP/s", share=0.6, limit="peak")
+    monkeypatch.setattr(bench, "bench", lambda device: iter([figure]))
+    assert json.loads(run(app, ["bench", "--json"]).stdout)[0]["share"] == 0.6
+    assert "60.0 %" in run(app, ["bench"]).stdout
