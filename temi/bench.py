@@ -157,7 +157,13 @@ def _train(dim: int, device: str, peak: float, dtype: str) -> Figure:
 
 def _predict(dim: int, forward: float, n: int = 2000) -> Figure:
     rng = np.random.default_rng(0)
-    shapes = {"w1": (dim, 512), "b1": 512, "w2": (512, 256), "b2": 256, "w3": (256, 100)}
+    shapes: dict[str, tuple[int, ...]] = {
+        "w1": (dim, 512),
+        "b1": (512,),
+        "w2": (512, 256),
+        "b2": (256,),
+        "w3": (256, 100),
+    }
     tensors = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
     tensors |= {"mean": np.zeros(dim, np.float32), "std": np.ones(dim, np.float32)}
     model = ClusterModel(tensors, temperature=0.1)

@@ -23,8 +23,19 @@ from temi.train import Trainer, TrainReport
 
 _FORMAT = "temi-estimator-1"
 _STEPS_A_REPORT = 10
-_SETTINGS = ("n_clusters", "objective", "n_heads", "n_neighbors", "beta", "steps", "epochs", "batch_size")
-_SETTINGS += ("learning_rate", "precision", "seed")
+_SETTINGS = (
+    "n_clusters",
+    "objective",
+    "n_heads",
+    "n_neighbors",
+    "beta",
+    "steps",
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "precision",
+    "seed",
+)
 
 Features = npt.NDArray[np.floating]
 

@@ -1,6 +1,7 @@
 """`temi cluster --local`: the library on a folder, without a service."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,42 +24,51 @@ _SHOWN_REJECTS = 20
 
 
 class FolderImages:
-    """The images of a folder, decoded one by one; what cannot be read is noted and passed over."""
+    """The images of a folder, decoded when needed; what cannot be read is noted and passed over."""
 
     def __init__(self, folder: Path, files: list[Path]) -> None:
         self._folder = folder
         self._files = files
-        self.names: list[str] = []
-        self.rejected: list[tuple[str, str, str]] = []  # name, code, detail
+        self.rejected: dict[int, tuple[str, str, str]] = {}  # name, code, detail
 
     def __len__(self) -> int:
         return len(self._files)
 
-    def __iter__(self) -> "Iterator[Image.Image]":
-        from app.core.errors import ImageRejected
+    @property
+    def names(self) -> list[str]:
+        """Of the images that could be read, once all have been tried."""
+        return [self._name(i) for i in range(len(self)) if i not in self.rejected]
+
+    def readers(self, at_least: int) -> "Iterator[Callable[[], Image.Image]]":
+        """One function an image, that decodes it no smaller than a backbone needs."""
         from app.core.images import decode_image
 
-        for path in self._files:
-            name = path.relative_to(self._folder).as_posix()
-            try:
-                decoded = decode_image(path.read_bytes())
-            except ImageRejected as error:
-                self.rejected.append((name, error.code, error.detail))
-            except OSError as error:
-                self.rejected.append((name, "file_unreadable", str(error)))
-            else:
-                self.names.append(name)
-                yield decoded.image
+        def read(path: Path) -> "Image.Image":
+            return decode_image(path.read_bytes(), at_least=at_least).image
+
+        return (partial(read, path) for path in self._files)
+
+    def reject(self, position: int, error: Exception) -> None:
+        from app.core.errors import ImageRejected
+
+        if isinstance(error, ImageRejected):
+            self.rejected[position] = (self._name(position), error.code, error.detail)
+        elif isinstance(error, OSError):
+            self.rejected[position] = (self._name(position), "file_unreadable", str(error))
+        else:
+            raise error
+
+    def _name(self, position: int) -> str:
+        return self._files[position].relative_to(self._folder).as_posix()
 
 
 def cluster_folder(folder: Path, backbone: str, settings: Mapping[str, Any], out: Path) -> None:
     """Embed, mine, train, and write one row an image."""
     from temi import TemiError, TrainConfig
 
-    given = {name: value for name, value in settings.items() if value is not None}
     images = FolderImages(folder, list_files(folder, out))
     try:
-        config = TrainConfig(**given)
+        config = TrainConfig.for_recipe(**settings)
         with StageProgress() as progress:
             features = _embed(backbone, images, progress)
             probabilities = _train(features, config, progress)
@@ -68,11 +78,12 @@ def cluster_folder(folder: Path, backbone: str, settings: Mapping[str, Any], out
         raise typer.Exit(FAILED) from error
     found = probabilities.argmax(1)  # (N,)
     sure = probabilities.max(1)
-    rows = zip(images.names, found.tolist(), sure.tolist(), strict=True)
+    names = images.names
+    rows = zip(names, found.tolist(), sure.tolist(), strict=True)
     write_labels(out, rows)
-    _print_groups(config.n_clusters, images.names, found, sure)
+    _print_groups(config.n_clusters, names, found, sure)
     _list_rejected(images)
-    results.print(f"Labels of {len(images.names)} images are in {out}", markup=False)
+    results.print(f"Labels of {len(names)} images are in {out}", markup=False)
     results.print("To name the groups and label new images, start a service: temi serve")
 
 
@@ -90,14 +101,16 @@ def list_files(folder: Path, out: Path) -> list[Path]:
 def _embed(name: str, images: FolderImages, progress: StageProgress) -> "Features":
     import numpy as np
 
+    from app.core.settings import get_settings
     from temi import TemiError, embed_images, load_backbone
 
     total = len(images)
     progress.update("load", 0, 0)
-    backbone = load_backbone(name)
+    backbone = load_backbone(name, weights_dir=get_settings().weights_dir)
     progress.update("embed", 0, total)
     blocks: list[Features] = []
-    for block in embed_images(backbone, images):
+    readers = images.readers(backbone.preprocessing.decode_side)
+    for block in embed_images(backbone, readers, on_error=images.reject):
         blocks.append(block)
         progress.update("embed", sum(map(len, blocks)) + len(images.rejected), total)
     if not blocks:
@@ -114,7 +127,7 @@ def _train(features: "Features", config: Any, progress: StageProgress) -> "Featu
         config.n_neighbors,
         progress=lambda done, total: progress.update("mine", done, total),
     )
-    trainer = Trainer(features, neighbors, config)
+    trainer = Trainer(features, neighbors.ids, config)
     while not trainer.done:
         trainer.run(_STEPS_A_REPORT)
         progress.update("train", trainer.step, trainer.total_steps)
@@ -141,7 +154,7 @@ def _list_rejected(images: FolderImages) -> None:
     if not images.rejected:
         return
     notices.print(f"[yellow]{len(images.rejected)} files were left out:[/]")
-    for name, code, detail in images.rejected[:_SHOWN_REJECTS]:
+    for name, code, detail in list(images.rejected.values())[:_SHOWN_REJECTS]:
         notices.print(f"  {name}: {detail} ({code})", markup=False, soft_wrap=True)
     if len(images.rejected) > _SHOWN_REJECTS:
         notices.print(f"  and {len(images.rejected) - _SHOWN_REJECTS} more")

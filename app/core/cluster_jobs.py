@@ -14,8 +14,16 @@ from temi.catalog import check_backbone
 from temi.config import TrainConfig
 from temi.errors import InvalidConfig, UnknownBackbone, WeightsUnavailable
 
-_TRAIN_SETTINGS = ("n_clusters", "objective", "n_heads", "n_neighbors", "beta")
-_TRAIN_SETTINGS += ("steps", "epochs", "seed")
+_TRAIN_SETTINGS = (
+    "n_clusters",
+    "objective",
+    "n_heads",
+    "n_neighbors",
+    "beta",
+    "steps",
+    "epochs",
+    "seed",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
