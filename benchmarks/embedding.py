@@ -1,7 +1,7 @@
 """How much of the pure forward rate is left when the images come as JPEG files.
 
-.venv/bin/python benchmarks/embedding.py
-.venv/bin/python benchmarks/embedding.py --images photos.zip
+.venv/bin/python -m benchmarks.embedding
+.venv/bin/python -m benchmarks.embedding --images photos.zip
 """
 
 import argparse

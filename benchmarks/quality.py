@@ -1,7 +1,7 @@
 """How good the clusters are: TEMI against k-means, SCAN, PMI and WPMI over seeds.
 
-.venv/bin/python benchmarks/quality.py
-.venv/bin/python benchmarks/quality.py --images photos.zip --seeds 3
+.venv/bin/python -m benchmarks.quality
+.venv/bin/python -m benchmarks.quality --images photos.zip --seeds 3
 """
 
 import argparse

@@ -56,7 +56,7 @@ PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "limits": lambda: (asdict(figure) for figure in bench()),
     "training": lambda: training.run(repeats=1),
     "embedding": _embedding,
-    "mining": mining.run,
+    "mining": lambda: mining.measure(mining.DEFAULT_ROWS),
     "time to quality": _time_to_quality,
     "quality": lambda: quality.run([sets.digits(), sets.demo()], 1, quality.METHODS),
 }

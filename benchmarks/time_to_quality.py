@@ -3,8 +3,8 @@
 The paper's recipe runs as a plain loop over heads in float32 (`reference.py`), ours by default.
 Both are timed on the same machine in the same run; looking at the clusters is not timed.
 
-.venv/bin/python benchmarks/time_to_quality.py
-.venv/bin/python benchmarks/time_to_quality.py --images photos.zip --heads 50
+.venv/bin/python -m benchmarks.time_to_quality
+.venv/bin/python -m benchmarks.time_to_quality --images photos.zip --heads 50
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Training against the machine's matrix peak, and against the paper's recipe in a loop over heads.
 
-.venv/bin/python benchmarks/training.py
+.venv/bin/python -m benchmarks.training
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Memory of the API while a large zip is uploaded, and of the worker while it is read.
 
-.venv/bin/python benchmarks/upload_memory.py --gigabytes 2
+.venv/bin/python -m benchmarks.upload_memory --gigabytes 2
 """
 
 import argparse

@@ -19,17 +19,19 @@ from temi.objectives.teacher import uniform_log_occupancy, update_log_occupancy
 from temi.optimizer import HeadOptimizer
 from temi.precision import matrix_dtype, products_in
 
-# Numbers in the widest activation of a group: beyond this a CPU's caches, or a GPU's memory next
-# to everything else, gain nothing from more heads at once.
-_CPU_ACTIVATIONS = 4_000_000
+# A CPU's cores share the groups, so there must be many of about one size; two heads at a time
+# are as fast as more. A GPU takes as many as its memory holds next to everything else, counted in
+# numbers of the widest activation.
+_CPU_HEADS = 2
 _GPU_ACTIVATIONS = 200_000_000
 
 
 def heads_per_group(config: TrainConfig, device: torch.device) -> int:
     assert config.batch_size is not None
     widest = 2 * config.batch_size * max(config.hidden_dim, config.n_clusters)
-    budget = _CPU_ACTIVATIONS if device.type == "cpu" else _GPU_ACTIVATIONS
-    return min(config.n_heads, max(1, budget // widest))
+    if device.type == "cpu":
+        return min(config.n_heads, _CPU_HEADS)
+    return min(config.n_heads, max(1, _GPU_ACTIVATIONS // widest))
 
 
 @dataclass(frozen=True, kw_only=True)

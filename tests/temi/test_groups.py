@@ -64,12 +64,17 @@ def test_a_state_can_be_taken_over_by_other_groups() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"n_heads": 2}, 2),  # never more than there are
-        ({"n_heads": 16, "n_clusters": 25_000, "batch_size": 512}, 1),
+        ({"n_heads": 1}, 1),  # never more than there are
+        ({"n_heads": 16, "n_clusters": 25_000, "batch_size": 512}, 7),
+        ({"n_heads": 50, "n_clusters": 100, "batch_size": 512}, 50),
     ],
 )
-def test_group_size(changes: dict[str, object], expected: int) -> None:
-    assert heads_per_group(config(**changes), CPU) == expected
+def test_a_gpu_takes_as_many_heads_as_fit(changes: dict[str, object], expected: int) -> None:
+    assert heads_per_group(config(**changes), torch.device("cuda")) == expected
+
+
+def test_the_cores_of_a_cpu_get_equal_shares() -> None:
+    assert heads_per_group(config(n_heads=16), CPU) == 2
 
 
 _MANY_CLUSTERS = """

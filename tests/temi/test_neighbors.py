@@ -1,123 +1,123 @@
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from temi import neighbors as module
 from temi.errors import InvalidConfig, TemiError
-from temi.neighbors import mine_neighbors
-
-Features = npt.NDArray[np.float32]
-
-
-def random_features(n: int, dim: int = 8, seed: int = 0) -> Features:
-    return np.random.default_rng(seed).normal(size=(n, dim)).astype(np.float32)
-
-
-def cosine(features: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    unit = features.astype(np.float64)
-    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-    scores: npt.NDArray[np.float64] = unit @ unit.T
-    np.fill_diagonal(scores, -np.inf)
-    return scores
+from temi.neighbors import Method, machine_memory, mine_neighbors
+from tests.temi.mining.brute_force import (
+    assert_lists,
+    assert_nearest,
+    clustered_features,
+    random_features,
+    recall,
+)
 
 
-def assert_nearest(features: Features, found: npt.NDArray[np.int64]) -> None:
-    """Compared by similarity, since rows that tie may come in any order."""
-    scores = cosine(features)
-    k = found.shape[1]
-    best = -np.sort(-scores, axis=1)[:, :k]
-    np.testing.assert_allclose(np.take_along_axis(scores, found, axis=1), best, atol=1e-5)
-    assert (found != np.arange(len(found))[:, None]).all()
-    assert all(len(set(row)) == k for row in found)
+def test_few_rows_are_searched_exactly() -> None:
+    features = random_features(300)
+
+    found = mine_neighbors(features, 10)
+
+    assert_nearest(features, found.ids)
+    assert (found.method, found.recall, found.n_cells) == ("exact", 1.0, None)
+    assert found.summary() == {
+        "k": 10,
+        "method": "exact",
+        "recall": 1.0,
+        "n_cells": None,
+        "n_probes": None,
+    }
 
 
-@pytest.mark.parametrize("block_rows", [7, 64, 4096])
-def test_many_blocks_agree_with_brute_force(
-    block_rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_BASE_ROWS", 50)
-    features = random_features(203)
+def test_many_rows_are_searched_approximately(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "APPROXIMATE_ROWS", 2999)
+    features = clustered_features(3000)
 
-    assert_nearest(features, mine_neighbors(features, 10, block_rows=block_rows))
+    found = mine_neighbors(features, 10)
 
-
-def test_duplicates_find_each_other_and_never_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BASE_ROWS", 16)
-    features = np.repeat(random_features(20), 4, axis=0)
-
-    found = mine_neighbors(features, 3, block_rows=9)
-
-    for row, ids in enumerate(found):
-        group = range(row // 4 * 4, row // 4 * 4 + 4)
-        assert set(ids) == set(group) - {row}
+    assert found.method == "approximate"
+    assert_lists(found.ids, 10)
+    assert found.recall >= 0.98
+    assert recall(features, found.ids) >= 0.98
+    assert found.n_probes is not None
+    assert found.n_cells is not None
+    assert mine_neighbors(features, 10, method="exact").method == "exact"
 
 
-def test_all_rows_equal() -> None:
-    found = mine_neighbors(np.ones((30, 4), dtype=np.float32), 5, block_rows=8)
+def test_exact_where_the_approximation_does_not_pay() -> None:
+    features = random_features(1500, 128)
+    seen: list[int] = []
 
-    assert (found != np.arange(30)[:, None]).all()
-    assert all(len(set(row)) == 5 for row in found)
-
-
-def test_memory_map(tmp_path: Path) -> None:
-    features = random_features(50)
-    path = tmp_path / "features.npy"
-    np.save(path, features)
-
-    mapped = np.load(path, mmap_mode="r")
-
-    assert_nearest(features, mine_neighbors(mapped, 4, block_rows=16))
-
-
-def test_k_is_clipped_to_the_others() -> None:
-    features = random_features(5)
-
-    assert mine_neighbors(features, 50).shape == (5, 4)
-    assert mine_neighbors(features[:1], 50).shape == (1, 0)
-
-
-def test_a_zero_row_is_no_trouble() -> None:
-    features = random_features(10)
-    features[3] = 0
-
-    found = mine_neighbors(features, 4)
-
-    assert (found != np.arange(10)[:, None]).all()
-
-
-def test_progress_counts_rows() -> None:
-    seen: list[tuple[int, int]] = []
-
-    mine_neighbors(
-        random_features(25),
-        3,
-        block_rows=10,
-        progress=lambda done, total: seen.append((done, total)),
+    found = mine_neighbors(
+        features, 10, method="approximate", progress=lambda done, _total: seen.append(done)
     )
 
-    assert seen == [(10, 25), (20, 25), (25, 25)]
+    assert (found.method, found.recall) == ("exact", 1.0)
+    assert_nearest(features, found.ids)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1500
 
 
-def test_refusals() -> None:
+def test_exact_where_the_rows_do_not_fit() -> None:
+    features = clustered_features(1000)
+
+    found = mine_neighbors(features, 5, method="approximate", memory_bytes=1000)
+
+    assert found.method == "exact"
+    assert_nearest(features, found.ids)
+
+
+@pytest.mark.parametrize("method", ["exact", "approximate"])
+def test_memory_map(method: Method, tmp_path: Path) -> None:
+    features = clustered_features(1000)
+    np.save(tmp_path / "features.npy", features)
+
+    found = mine_neighbors(np.load(tmp_path / "features.npy", mmap_mode="r"), 4, method=method)
+
+    np.testing.assert_array_equal(found.ids, mine_neighbors(features, 4, method=method).ids)
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "approximate"])
+def test_k_is_clipped_to_the_others(method: Method) -> None:
+    features = random_features(5)
+
+    assert_lists(mine_neighbors(features, 50, method=method).ids, 4)
+    assert mine_neighbors(features[:2], 50, method=method).ids.tolist() == [[1], [0]]
+    assert mine_neighbors(features[:1], 50, method=method).ids.shape == (1, 0)
+    assert mine_neighbors(features[:0], 50, method=method).ids.shape == (0, 0)
+
+
+@pytest.mark.parametrize("method", ["exact", "approximate"])
+def test_a_zero_row_and_equal_rows_are_no_trouble(method: Method) -> None:
+    features = random_features(200)
+    features[3] = 0
+    features[100:] = features[100]
+
+    assert_lists(mine_neighbors(features, 4, method=method).ids, 4)
+    assert_lists(mine_neighbors(np.ones((90, 4), dtype=np.float32), 5, method=method).ids, 5)
+
+
+@pytest.mark.parametrize("method", ["exact", "approximate"])
+def test_refusals(method: Method) -> None:
     with pytest.raises(InvalidConfig, match="at least 1"):
-        mine_neighbors(random_features(5), 0)
-    with pytest.raises(TemiError, match="NaN"):
-        mine_neighbors(np.full((5, 3), np.nan, dtype=np.float32), 2)
+        mine_neighbors(random_features(5), 0, method=method)
+    for value in (np.nan, np.inf):
+        spoilt = random_features(50)
+        spoilt[49, 0] = value
+        with pytest.raises(TemiError, match="NaN"):
+            mine_neighbors(spoilt, 2, method=method)
     with pytest.raises(TemiError, match="shape"):
-        mine_neighbors(np.zeros(5, dtype=np.float32), 2)
+        mine_neighbors(np.zeros(5, dtype=np.float32), 2, method=method)
 
 
-@settings(max_examples=25, deadline=None)
-@given(n=st.integers(2, 40), k=st.integers(1, 45), block_rows=st.integers(1, 50))
-def test_any_shape(n: int, k: int, block_rows: int) -> None:
-    features = random_features(n, seed=n * 100 + k)
+def test_a_container_may_have_less_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(module, "_CGROUP_LIMIT", limit)
 
-    found = mine_neighbors(features, k, block_rows=block_rows)
-
-    assert found.shape == (n, min(k, n - 1))
-    assert found.dtype == np.int64
-    assert_nearest(features, found)
+    unlimited = machine_memory()
+    limit.write_text("max\n")
+    assert machine_memory() == unlimited
+    limit.write_text("1048576\n")
+    assert machine_memory() == 1048576

@@ -135,7 +135,7 @@ def test_folding_the_projection_back_changes_no_prediction(mixture: Mixture) -> 
     run.run(30)
     with torch.no_grad():
         rows = run._inputs.rows(torch.arange(80))
-        logits = run._groups[0].teacher(rows)[run.report().best_head]
+        logits = torch.cat([group.teacher(rows) for group in run._groups])[run.report().best_head]
 
     model = run.finish()
 
@@ -274,7 +274,7 @@ def test_model_survives_storage(mixture: Mixture) -> None:
 
 def test_the_number_of_threads_changes_no_bit(mixture: Mixture) -> None:
     features, _ = mixture(90, n_groups=4)
-    config = small(n_heads=6, batch_size=512, hidden_dim=2048, steps=4)  # several groups
+    config = small(n_heads=6, steps=4)
     one = trainer(features, config)
     one.run(4)
     torch.set_num_threads(2)
