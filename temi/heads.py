@@ -62,7 +62,7 @@ class Heads(nn.Module):
 
 
 @torch.no_grad()
-def update_teacher(teacher: Heads, student: Heads, momentum: float) -> None:
+def update_teacher(teacher: nn.Module, student: nn.Module, momentum: float) -> None:
     """teacher <- momentum * teacher + (1 - momentum) * student, parameter by parameter."""
     for mine, theirs in zip(teacher.parameters(), student.parameters(), strict=True):
         mine.lerp_(theirs, 1.0 - momentum)

@@ -1,0 +1,274 @@
+"""Fine-tuning: backbone and trained heads together, on the images themselves.
+
+Only heads that are already trained lead a backbone anywhere: together with heads that start at
+random it gets worse, not better. So the start is a set of trained models, never a fresh one.
+"""
+
+import copy
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from temi.backbones.base import Backbone
+from temi.device import resolve_device
+from temi.embed import Picture
+from temi.errors import TemiError
+from temi.finetune_config import FinetuneConfig
+from temi.finetune_network import Network, NetworkOptimizer, backbone_tensors, with_weights
+from temi.groups import part
+from temi.heads import update_teacher
+from temi.model import ClusterModel
+from temi.objectives import make_objective
+from temi.objectives.teacher import agreement, uniform_log_occupancy, update_log_occupancy
+from temi.precision import matrix_dtype, products_in
+from temi.preprocessing import Preprocessing
+from temi.sampling import PairSampler
+
+__all__ = ["FinetuneConfig", "FinetuneReport", "Finetuner", "backbone_tensors", "with_weights"]
+
+LoadImages = Callable[[Sequence[int]], Iterable[Picture]]
+"""The pictures with these ids, in their order; see ``Picture`` for pictures read in a thread."""
+
+# Losses of fewer steps than this are too noisy to choose a head by.
+_MIN_LOSS_WINDOW = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneReport:
+    step: int
+    total_steps: int
+    loss: float  # of the best head, averaged over the last epoch
+    best_head: int
+    done: bool
+
+
+class Finetuner:
+    """Trains on in the shape of ``Trainer``; row i of ``neighbors`` belongs to image i.
+
+    ``models`` are the trained heads of one run (``Trainer.model``) on this backbone's features.
+    The backbone that is given is only copied.
+    """
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        models: Sequence[ClusterModel],
+        load_images: LoadImages,
+        neighbors: npt.NDArray[np.integer],
+        config: FinetuneConfig,
+        *,
+        device: str = "auto",
+    ) -> None:
+        if neighbors.ndim != 2 or 0 in neighbors.shape:
+            raise TemiError(f"neighbors must have shape (N, k), not {neighbors.shape}")
+        self._backbone = backbone
+        self._load_images = load_images
+        self._device = resolve_device(device)
+        self._student = Network(backbone, models).to(self._device)
+        self._teacher = copy.deepcopy(self._student).requires_grad_(False)
+        n_heads, n_clusters = len(models), models[0].n_clusters
+        self.config = config = config.resolve(len(neighbors), n_clusters)
+        assert config.steps is not None
+        self.total_steps = config.steps
+        self.images_per_step = config.batch_size
+        self._objective = make_objective(config.as_training(n_clusters=n_clusters))
+        self._optimizer = NetworkOptimizer(self._student, weight_decay=config.weight_decay)
+        self._log_occupancy = uniform_log_occupancy(n_heads, n_clusters).to(self._device)
+        self._sampler = PairSampler(
+            neighbors[:, : config.n_neighbors],
+            config.batch_size,
+            torch.Generator().manual_seed(config.seed),
+            torch.device("cpu"),  # where pictures are read
+        )
+        window = max(_MIN_LOSS_WINDOW, -(-len(neighbors) // config.batch_size))
+        self._losses = torch.zeros(window, n_heads, device=self._device)  # a ring
+        self._step = 0
+
+    @property
+    def step(self) -> int:
+        return self._step
+
+    @property
+    def done(self) -> bool:
+        return self._step >= self.total_steps
+
+    def run(self, n_steps: int) -> FinetuneReport:
+        """Train at most ``n_steps`` further steps and say where things stand."""
+        for _ in range(n_steps):
+            if self.done:
+                break
+            self._train_step()
+        return self.report()
+
+    def report(self) -> FinetuneReport:
+        mean_losses = self._mean_losses()
+        best = int(mean_losses.argmin())
+        return FinetuneReport(
+            step=self._step,
+            total_steps=self.total_steps,
+            loss=float(mean_losses[best]),
+            best_head=best,
+            done=self.done,
+        )
+
+    def finish(self) -> tuple[Backbone, ClusterModel]:
+        """The teacher: its backbone, and its head with the lowest loss over the last epoch.
+
+        The two belong together: the model fits the features of no other backbone.
+        """
+        backbone = with_weights(self._backbone, self._teacher.extractor.state_dict())
+        return backbone, self._teacher.model(int(self._mean_losses().argmin()))
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that ``load_state`` needs to go on as if nothing had happened."""
+        state = {
+            "step": torch.tensor(self._step),
+            "losses": self._losses,
+            "log_occupancy": self._log_occupancy,
+        }
+        parts: dict[str, Mapping[str, Tensor]] = {
+            "student": self._student.state_dict(),
+            "teacher": self._teacher.state_dict(),
+            "optimizer": self._optimizer.state(),
+            "sampler": self._sampler.state(),
+        }
+        for name, tensors in parts.items():
+            state |= {f"{name}.{key}": tensor for key, tensor in tensors.items()}
+        # Clones: training goes on changing the tensors while the caller stores these.
+        return {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Take over the state of a fine-tuner with the same images, models and settings."""
+        own = self.state()
+        different = own.keys() ^ state.keys()
+        different |= {n for n in own.keys() & state.keys() if own[n].shape != state[n].shape}
+        if different:
+            raise TemiError(f"this state is of another fine-tuner: {', '.join(sorted(different))}")
+        self._step = int(state["step"])
+        self._losses = state["losses"].to(self._device, copy=True)
+        self._log_occupancy = state["log_occupancy"].to(self._device, copy=True)
+        self._student.load_state_dict(part(state, "student"))
+        self._teacher.load_state_dict(part(state, "teacher"))
+        self._optimizer.load_state(part(state, "optimizer"), self._step)
+        self._sampler.load_state(part(state, "sampler"))
+
+    def _train_step(self) -> None:
+        config = self.config
+        assert config.teacher_momentum is not None
+        ids, places = np.unique(self._sampler.draw().numpy(), return_inverse=True)
+        pixels = self._read(ids.tolist())  # (n, S, S, 3): an image drawn twice is read once
+        rows = torch.from_numpy(places)  # (2B,)
+        self._losses[self._step % len(self._losses)] = self._learn(pixels, rows)
+        warm = self._warmth()
+        self._optimizer.step(warm * config.backbone_learning_rate, warm * config.head_learning_rate)
+        update_teacher(self._teacher, self._student, config.teacher_momentum)
+        self._step += 1
+
+    def _learn(self, pixels: Tensor, rows: Tensor) -> Tensor:
+        """Collect the student's gradients over the whole batch; its losses were (H,)."""
+        pieces = list(self._pieces())
+        log_teacher = self._teach(pixels, rows, pieces)
+        weights = self._objective.weigh(agreement(log_teacher))  # (H, B)
+        losses = torch.zeros_like(self._losses[0])
+        for pairs, views in pieces:
+            log_student = self._log_probs(self._student, pixels[rows[views]])  # (H, 2b, C)
+            piece = self._objective.losses(
+                log_student, log_teacher[:, views], self._log_occupancy, weights[:, pairs]
+            )
+            share = piece * (len(pairs) / self.config.batch_size)
+            torch.autograd.backward(share.mean())
+            losses += share.detach()
+        return losses
+
+    @torch.no_grad()
+    def _teach(self, pixels: Tensor, rows: Tensor, pieces: "list[_Piece]") -> Tensor:
+        """Log-probabilities of the teacher (H, 2B, C), which also move the occupancy."""
+        firsts, seconds = [], []
+        for _, views in pieces:
+            first, second = self._log_probs(self._teacher, pixels[rows[views]]).chunk(2, dim=1)
+            firsts.append(first)
+            seconds.append(second)
+        log_teacher = torch.cat(firsts + seconds, dim=1)
+        self._log_occupancy = update_log_occupancy(
+            self._log_occupancy, log_teacher, self._occupancy_momentum()
+        )
+        return log_teacher
+
+    def _log_probs(self, network: Network, pixels: Tensor) -> Tensor:
+        images = self._backbone.preprocessing.normalize(pixels.to(self._device))
+        # Not on a CPU: one without instructions for bfloat16 takes ten times as long.
+        dtype = torch.float32
+        if self._device.type == "cuda":
+            dtype = matrix_dtype("auto", self._device)
+        with products_in(dtype, self._device):
+            log_probs: Tensor = network(images)
+        return log_probs
+
+    def _pieces(self) -> "Iterator[_Piece]":
+        """Parts of a batch that fit in memory, as pairs (b,) and as the rows of both views (2b,).
+
+        Gradients of the parts add up to those of the batch, because a pair's loss needs no other
+        pair's student. SCAN's does, so its batch stays whole.
+        """
+        n_pairs = self.config.batch_size
+        size = n_pairs if self.config.objective == "scan" else self.config.pairs_at_once
+        for pairs in torch.split(torch.arange(n_pairs), size):
+            yield pairs, torch.cat([pairs, pairs + n_pairs])
+
+    def _warmth(self) -> float:
+        assert self.config.warmup_steps is not None
+        return min(1.0, (self._step + 1) / max(1, self.config.warmup_steps))
+
+    def _occupancy_momentum(self) -> float:
+        """At first a plain mean of the batches seen, with the uniform start as one of them.
+
+        The heads are trained, so they have an occupancy of their own from the first step on.
+        """
+        return min(self.config.occupancy_momentum, (self._step + 1) / (self._step + 2))
+
+    def _mean_losses(self) -> Tensor:
+        seen = min(self._step, len(self._losses))
+        return self._losses[: max(seen, 1)].mean(dim=0)  # (H,)
+
+    def _read(self, ids: list[int]) -> Tensor:
+        pictures = self._load_images(ids)
+        return read_pixels(self._backbone.preprocessing, pictures, len(ids))
+
+
+_Piece = tuple[Tensor, Tensor]
+
+
+def read_pixels(preprocessing: Preprocessing, pictures: Iterable[Picture], n: int) -> Tensor:
+    """Exactly ``n`` pictures as (n, S, S, 3) in uint8, read in threads, few of them at a time."""
+    size = preprocessing.size
+    pixels = torch.empty((n, size, size, 3), dtype=torch.uint8)
+
+    def fill(place: int, picture: Picture) -> None:
+        preprocessing.fill(pixels[place], picture() if callable(picture) else picture)
+
+    threads = before = torch.get_num_threads()
+    waiting: deque[Future[None]] = deque()
+    given = 0
+    with ThreadPoolExecutor(threads, "read", torch.set_num_threads, (1,)) as pool:
+        try:
+            for given, picture in enumerate(pictures, start=1):
+                if given > n:
+                    break
+                waiting.append(pool.submit(fill, given - 1, picture))
+                if len(waiting) > 2 * threads:
+                    waiting.popleft().result()
+            for future in waiting:
+                future.result()
+        finally:
+            for future in waiting:
+                future.cancel()
+            torch.set_num_threads(before)  # the threads' number is also the default of new ones
+    if given != n:
+        raise TemiError(f"load_images gave {given if given < n else 'more'} pictures for {n} ids")
+    return pixels

@@ -1,0 +1,161 @@
+"""Backbone and heads as one network that can be trained, stored and turned back into both."""
+
+import copy
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from temi.backbones.base import Backbone, hash_tensors
+from temi.backbones.weights import load_exactly
+from temi.errors import TemiError
+from temi.heads import Heads
+from temi.model import ClusterModel
+from temi.standardize import Standardizer
+
+_SUFFIX = "+finetuned"
+_SLOTS = ("exp_avg", "exp_avg_sq")
+
+
+class Network(nn.Module):
+    """Normalized pixels to the log-probabilities of every head.
+
+    Always in evaluation mode. The batches are far too small to estimate the statistics of batch
+    norms, so these keep the ones of pretraining and only their scale and shift are trained; and
+    dropout would be an augmentation, which does not help with pairs of neighbors.
+    """
+
+    def __init__(self, backbone: Backbone, models: Sequence[ClusterModel]) -> None:
+        super().__init__()
+        _check(backbone, models)
+        self.temperature = models[0].temperature
+        self.extractor = copy.deepcopy(backbone.module).requires_grad_(True)
+        self.heads = _stack(models)
+        tensors = models[0].tensors()
+        self.mean: Tensor
+        self.std: Tensor
+        self.register_buffer("mean", torch.from_numpy(tensors["mean"].copy()))
+        self.register_buffer("std", torch.from_numpy(tensors["std"].copy()))
+        self.eval()
+
+    def forward(self, images: Tensor) -> Tensor:
+        features = self.extractor(images).float()  # (B, D)
+        # The standardization stays as it was: heads and features move together and slowly.
+        logits: Tensor = self.heads((features - self.mean) / self.std)
+        return (logits.float() / self.temperature).log_softmax(dim=-1)  # (H, B, C)
+
+    def model(self, head: int) -> ClusterModel:
+        """One of the heads, as a model on the features of this network's extractor."""
+        standardizer = Standardizer(mean=self.mean.cpu().numpy(), std=self.std.cpu().numpy())
+        return ClusterModel.of_head(self.heads, head, standardizer, None, self.temperature)
+
+
+class NetworkOptimizer:
+    """AdamW with one rate for the backbone and one for the heads, restorable bit for bit."""
+
+    def __init__(self, network: Network, *, weight_decay: float) -> None:
+        self._named = dict(network.named_parameters())
+        extractor = list(network.extractor.parameters())
+        # Biases and the scales of norms have one axis: they are not weights to be kept small.
+        parts = [
+            ([p for p in extractor if p.ndim > 1], weight_decay),
+            ([p for p in extractor if p.ndim <= 1], 0.0),
+            (network.heads.decayed(), weight_decay),
+            (network.heads.undecayed(), 0.0),
+        ]
+        groups = [{"params": params, "weight_decay": decay} for params, decay in parts]
+        self._adam = torch.optim.AdamW(groups, betas=(0.9, 0.999), fused=True)
+        for parameter in self._named.values():
+            self._adam.state[parameter] = {
+                "step": torch.zeros((), device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+
+    def step(self, backbone_rate: float, head_rate: float) -> None:
+        """Follow the gradients that were collected, and forget them."""
+        rates = (backbone_rate, backbone_rate, head_rate, head_rate)
+        for group, rate in zip(self._adam.param_groups, rates, strict=True):
+            group["lr"] = rate
+        self._adam.step()
+        self._adam.zero_grad(set_to_none=True)
+
+    def state(self) -> dict[str, Tensor]:
+        return {
+            f"{name}.{slot}": self._adam.state[parameter][slot]
+            for name, parameter in self._named.items()
+            for slot in _SLOTS
+        }
+
+    @torch.no_grad()
+    def load_state(self, state: Mapping[str, Tensor], step: int) -> None:
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])
+        for parameter in self._named.values():
+            self._adam.state[parameter]["step"].fill_(step)
+
+
+def backbone_tensors(backbone: Backbone) -> dict[str, Tensor]:
+    """All weights under the names of its module, ready to be stored as safetensors.
+
+    A file of them is one that ``load_backbone("timm:NAME@path")`` reads, for a timm backbone.
+    """
+    # Clones: safetensors refuses tensors that share memory, as tied weights do.
+    return {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, tensor in backbone.module.state_dict().items()
+    }
+
+
+def with_weights(backbone: Backbone, tensors: Mapping[str, Tensor]) -> Backbone:
+    """A backbone of the same kind with these weights; the one given stays as it is."""
+    module = copy.deepcopy(backbone.module)
+    load_exactly(module, tensors, origin="the set of tensors")
+    return Backbone(
+        name=backbone.name.removesuffix(_SUFFIX) + _SUFFIX,
+        module=module,
+        preprocessing=backbone.preprocessing,
+        weights_hash=hash_tensors(module.state_dict()),
+        device=backbone.device,
+    )
+
+
+def _stack(models: Sequence[ClusterModel]) -> Heads:
+    given = [{name: torch.from_numpy(array) for name, array in m.tensors().items()} for m in models]
+    dim, hidden_dim = given[0]["w1"].shape
+    bottleneck_dim, n_clusters = given[0]["w3"].shape
+    heads = Heads(
+        n_heads=len(models),
+        dim=dim,
+        hidden_dim=hidden_dim,
+        bottleneck_dim=bottleneck_dim,
+        n_clusters=n_clusters,
+    )
+    prototypes = torch.stack([t["w3"] for t in given])  # (H, bottleneck, C)
+    with torch.no_grad():
+        heads.w1.copy_(torch.cat([t["w1"].T for t in given]))
+        heads.b1.copy_(torch.cat([t["b1"] for t in given]))
+        heads.w2.copy_(torch.stack([t["w2"] for t in given]))
+        heads.b2.copy_(torch.stack([t["b2"] for t in given]).unsqueeze(1))
+        heads.direction.copy_(prototypes)
+        heads.magnitude.copy_(prototypes.norm(dim=1, keepdim=True))
+    return heads
+
+
+def _check(backbone: Backbone, models: Sequence[ClusterModel]) -> None:
+    if not models:
+        raise TemiError("fine-tuning needs at least one trained model")
+    first = models[0]
+    if first.dim != backbone.dim:
+        raise TemiError(
+            f"the models expect {first.dim} features, {backbone.name} gives {backbone.dim}"
+        )
+    for model in models[1:]:
+        if model.temperature != first.temperature:
+            raise TemiError("the models differ in their temperature")
+        for name, array in model.tensors().items():
+            own = first.tensors()[name]
+            if array.shape != own.shape:
+                raise TemiError(f"the models differ in the shape of {name}")
+            if name in ("mean", "std") and (array != own).any():
+                raise TemiError(f"the models differ in {name}: they saw different features")
