@@ -1,95 +1,125 @@
-"""Exact nearest neighbors by cosine similarity, block against block."""
+"""The nearest neighbors of every row by cosine similarity."""
 
-from collections.abc import Callable
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
-import faiss
 import numpy as np
-import numpy.typing as npt
 
 from temi.errors import InvalidConfig, TemiError
+from temi.mining.approximate import approximate_neighbors
+from temi.mining.exact import exact_neighbors
+from temi.mining.gpu import gpu_count
+from temi.mining.parallel import Progress
+from temi.mining.rows import Features, Ids
 
-# Candidates normalised and scored at once: 16384 rows of 1280 numbers are 84 MB.
-_BASE_ROWS = 16384
+# Cells are faster from about 10,000 rows on, but only from here on do they save more than a few
+# seconds; see `benchmarks/mining.py`. For a GPU this is a guess: none was there to measure.
+APPROXIMATE_ROWS = 20_000
+APPROXIMATE_ROWS_GPU = 1_000_000
 
-Floats = npt.NDArray[np.float32]
-Ids = npt.NDArray[np.int64]
+_CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+_UNKNOWN_MEMORY = 4 << 30
+
+Method = Literal["auto", "exact", "approximate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbors:
+    """What was found, and how far it can be trusted."""
+
+    ids: Ids  # (N, k), nearest first
+    method: Literal["exact", "approximate"]
+    recall: float  # 1 if exact, else the share of true neighbors found, measured on a sample
+    n_cells: int | None = None  # what an approximate search sorted the rows into
+    n_probes: int | None = None  # and how many of them it looked at for each row
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "k": self.ids.shape[1],
+            "method": self.method,
+            "recall": self.recall,
+            "n_cells": self.n_cells,
+            "n_probes": self.n_probes,
+        }
 
 
 def mine_neighbors(
-    features: npt.NDArray[np.floating],
+    features: Features,
     k: int,
     *,
-    block_rows: int = 4096,
-    progress: Callable[[int, int], None] | None = None,
-) -> Ids:
-    """The ``k`` most similar rows of every row, nearest first: (N, k).
+    method: Method = "auto",
+    seed: int = 0,
+    memory_bytes: int | None = None,
+    progress: Progress | None = None,
+) -> Neighbors:
+    """The ``k`` most similar rows of every row, nearest first.
 
     A row is left out of its own list by its id, never by its rank: an exact duplicate is as
-    similar to the row as the row itself. ``k`` is clipped to N - 1. ``features`` may be a
-    memory map; only one block of queries and one block of candidates are held at a time.
+    similar to the row as the row itself. ``k`` is clipped to N - 1, and every row gets ``k``.
+
+    ``auto`` searches exactly up to `APPROXIMATE_ROWS` rows and approximately beyond.
+    ``approximate`` still answers exactly where that is faster or where 98 % of the neighbors
+    cannot be reached; ``method`` and ``recall`` of the result say what happened.
+
+    ``features`` may be a memory map larger than memory. ``memory_bytes``, by default half of
+    the machine's memory, bounds the rows that are held: an approximate search holds all of
+    them as float32, else as float16, and gives way to an exact one if not even those fit;
+    an exact search holds as many as fit, and reads the features once for each such part. The
+    result, 8 N k bytes, and up to about 0.3 GB a core of working memory come on top.
     """
     if k < 1:
         raise InvalidConfig("n_neighbors", "must be at least 1")
     if features.ndim != 2:
         raise TemiError(f"features must have shape (N, D), not {features.shape}")
-    n = features.shape[0]
+    n = len(features)
     k = min(k, max(n - 1, 0))
-    found = np.empty((n, k), dtype=np.int64)
     if k == 0:
-        return found
-    search = _search_function()
-    for start in range(0, n, block_rows):
-        stop = min(start + block_rows, n)
-        queries = _unit_rows(features, start, stop)
-        ids = _nearest(search, queries, features, k + 1)
-        found[start:stop] = _without_self(ids, np.arange(start, stop))
-        if progress is not None:
-            progress(stop, n)
-    return found
+        return Neighbors(ids=np.empty((n, 0), dtype=np.int64), method="exact", recall=1.0)
+    memory_bytes = machine_memory() // 2 if memory_bytes is None else memory_bytes
+    report = _never_back(progress)
+    if method == "approximate" or (method == "auto" and n > _crossover()):
+        found = approximate_neighbors(
+            features, k, seed=seed, memory_bytes=memory_bytes, progress=report
+        )
+        if found is not None:
+            return Neighbors(
+                ids=found.ids,
+                method="approximate",
+                recall=found.recall,
+                n_cells=found.n_cells,
+                n_probes=found.n_probes,
+            )
+    ids = exact_neighbors(features, k, memory_bytes=memory_bytes, progress=report)
+    return Neighbors(ids=ids, method="exact", recall=1.0)
 
 
-Search = Callable[[Floats, Floats, int], tuple[Floats, Ids]]
+def machine_memory() -> int:
+    """Bytes that this process may count on: a container may have fewer than the machine."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return _UNKNOWN_MEMORY
+    try:
+        return min(memory, int(_CGROUP_LIMIT.read_text()))
+    except (OSError, ValueError):  # no cgroup, or one that says "max"
+        return memory
 
 
-def _search_function() -> Search:
-    """On a GPU if faiss was built for one and finds one."""
-    metric = faiss.METRIC_INNER_PRODUCT
-    if getattr(faiss, "get_num_gpus", lambda: 0)() > 0:
-        resources = faiss.StandardGpuResources()
-        return lambda queries, base, k: faiss.knn_gpu(resources, queries, base, k, metric=metric)
-    return lambda queries, base, k: faiss.knn(queries, base, k, metric=metric)
+def _crossover() -> int:
+    return APPROXIMATE_ROWS_GPU if gpu_count() > 0 else APPROXIMATE_ROWS
 
 
-def _nearest(
-    search: Search, queries: Floats, features: npt.NDArray[np.floating], count: int
-) -> Ids:
-    """Best ids for each query, kept up to date while the candidate blocks go by: (B, count)."""
-    best = np.empty((len(queries), 0), dtype=np.float32)
-    ids = np.empty((len(queries), 0), dtype=np.int64)
-    for start in range(0, features.shape[0], _BASE_ROWS):
-        base = _unit_rows(features, start, min(start + _BASE_ROWS, features.shape[0]))
-        scores, where = search(queries, base, min(count, len(base)))
-        best = np.concatenate([best, scores], axis=1)
-        ids = np.concatenate([ids, where + start], axis=1)
-        order = np.argsort(-best, axis=1, kind="stable")[:, :count]
-        best = np.take_along_axis(best, order, axis=1)
-        ids = np.take_along_axis(ids, order, axis=1)
-    return ids
+def _never_back(progress: Progress | None) -> Progress | None:
+    """An approximate search that is given up must not set a progress bar back."""
+    if progress is None:
+        return None
+    furthest = 0
 
+    def report(done: int, total: int) -> None:
+        nonlocal furthest
+        furthest = max(furthest, done)
+        progress(furthest, total)
 
-def _without_self(ids: Ids, own: Ids) -> Ids:
-    """Each row loses one entry: itself where it is listed, else the least similar one."""
-    is_self = ids == own[:, None]
-    dropped = np.where(is_self.any(axis=1), is_self.argmax(axis=1), ids.shape[1] - 1)
-    keep = np.arange(ids.shape[1]) != dropped[:, None]
-    others: Ids = ids[keep].reshape(len(ids), ids.shape[1] - 1)
-    return others
-
-
-def _unit_rows(features: npt.NDArray[np.floating], start: int, stop: int) -> Floats:
-    rows = np.array(features[start:stop], dtype=np.float32, order="C")
-    if not np.isfinite(rows).all():
-        raise TemiError("features contain NaN or infinity")
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Floats = rows / np.maximum(norms, 1e-12)
-    return unit
+    return report

@@ -21,4 +21,3 @@ def principal_directions(
         covariance += block.T @ block
     _, directions = np.linalg.eigh(covariance)  # ascending
     return np.ascontiguousarray(directions[:, ::-1][:, :n_directions], dtype=np.float32)
-

@@ -28,6 +28,8 @@ from worker.embedding import embed_dataset
 from worker.evaluation import evaluate_clustering
 from worker.registration import register_clustering
 
+# To be raised when the same images and model give other features than before.
+_FEATURES = 2
 _FIRST_STEPS = 10
 _SECONDS_A_REPORT = 0.5
 
@@ -60,6 +62,7 @@ class ClusterJob:
         """Images and model decide the features, so jobs on the same two share them."""
         backbone = self.backbone
         return "embeddings/" + content_key(
+            _FEATURES,
             self.context.job.dataset_fingerprint,
             backbone.name,
             backbone.weights_hash,
@@ -71,8 +74,13 @@ class ClusterJob:
         return f"{self.embedding}/features.npy"
 
     @property
-    def neighbors_key(self) -> str:
-        return f"{self.embedding}/neighbors-{self.config.n_neighbors}.npy"
+    def mining_key(self) -> str:
+        """How the neighbors were found; written after them."""
+        return f"{self.embedding}/neighbors-{self.config.n_neighbors}.json"
+
+    def neighbors_key(self, method: str) -> str:
+        """Jobs that share an embedding may differ in method, for want of memory for instance."""
+        return f"{self.embedding}/neighbors-{self.config.n_neighbors}-{method}.npy"
 
     @property
     def folder(self) -> str:
@@ -105,6 +113,12 @@ class ClusterJob:
     def features(self) -> npt.NDArray[np.float32]:
         return load_array(self.storage, self.features_key)
 
+    def mining(self) -> dict[str, Any]:
+        return load_json(self.storage, self.mining_key)
+
+    def neighbors(self) -> npt.NDArray[np.int64]:
+        return load_array(self.storage, self.neighbors_key(self.mining()["method"]))
+
     def model(self) -> ClusterModel:
         tensors = safetensors.numpy.load(self.storage.read(self.model_key))
         return ClusterModel.from_tensors(tensors, self.config.temperature)
@@ -114,7 +128,7 @@ def run_cluster(context: JobContext) -> None:
     torch.set_num_threads(context.runtime.settings.threads)
     job = ClusterJob(context)
     _stage(job, "embed", job.features_key, embed)
-    _stage(job, "mine", job.neighbors_key, mine)
+    _stage(job, "mine", job.mining_key, mine)
     _stage(job, "train", job.training_key, train)
     _stage(job, "evaluate", job.metrics_key, evaluate)
     register(job)
@@ -140,14 +154,14 @@ def mine(job: ClusterJob) -> None:
     neighbors = mine_neighbors(
         features, job.config.n_neighbors, progress=lambda done, _total: meter.to(done)
     )
-    save_array(job.storage, job.neighbors_key, neighbors)
+    save_array(job.storage, job.neighbors_key(neighbors.method), neighbors.ids)
+    save_json(job.storage, job.mining_key, neighbors.summary())
     meter.checkpoint()
 
 
 def train(job: ClusterJob) -> None:
     settings = job.context.runtime.settings
-    neighbors = load_array(job.storage, job.neighbors_key)
-    trainer = Trainer(job.features(), neighbors, job.config, device=settings.device)
+    trainer = Trainer(job.features(), job.neighbors(), job.config, device=settings.device)
     if job.storage.exists(job.checkpoint_key):
         trainer.load_state(safetensors.torch.load(job.storage.read(job.checkpoint_key)))
     meter = job.context.meter("train", total=trainer.total_steps, completed=trainer.step)
@@ -171,7 +185,7 @@ def train(job: ClusterJob) -> None:
 
 def evaluate(job: ClusterJob) -> None:
     metrics, assigned, probability = evaluate_clustering(
-        job.context, job.features(), job.model(), job.config
+        job.context, job.features(), job.model(), job.config, job.neighbors()
     )
     save_array(job.storage, job.assigned_key, assigned)
     save_array(job.storage, job.probability_key, probability)
@@ -185,7 +199,8 @@ def register(job: ClusterJob) -> None:
         job.backbone,
         job.config,
         model_file=job.storage.read(job.model_key),
-        metrics=load_json(job.storage, job.metrics_key) | {"training": training},
+        metrics=load_json(job.storage, job.metrics_key)
+        | {"training": training, "neighbors": job.mining()},
         assigned=load_array(job.storage, job.assigned_key),
         probability=load_array(job.storage, job.probability_key),
     )

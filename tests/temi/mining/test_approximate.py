@@ -97,7 +97,7 @@ def test_rows_with_few_in_their_cells_get_more_cells(
     """One probe in cells of 16 rows cannot give 40 neighbors."""
     monkeypatch.setattr(approximate, "_needed_probes", lambda *_: 1)
     monkeypatch.setattr(approximate, "LEAST_RECALL", 0.0)
-    monkeypatch.setattr(cells, "_CELLS_A_ROOT", 100)
+    monkeypatch.setattr(cells, "_CELL_EXPONENT", 1.0)
 
     found = approximate_neighbors(features, 40, memory_bytes=GIGABYTE)
 

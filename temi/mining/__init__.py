@@ -1,0 +1,1 @@
+"""How neighbors are searched: exactly, or in the cells near a row."""
