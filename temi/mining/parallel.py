@@ -45,11 +45,10 @@ def run_pieces(work: Callable[[Piece], None], pieces: Sequence[Piece], tally: Ta
     Threads of one core each never wait for one another inside a matrix product. Where other
     programs want the cores too, a product that waits for its slowest thread is far slower.
     """
+    threads = _thread_count()  # asked before the limit, which counts for OpenMP as well
     with (
         threadpool_limits(limits=1, user_api="blas"),
-        ThreadPoolExecutor(
-            _thread_count(), initializer=faiss.omp_set_num_threads, initargs=(1,)
-        ) as pool,
+        ThreadPoolExecutor(threads, initializer=faiss.omp_set_num_threads, initargs=(1,)) as pool,
     ):
         waiting = {pool.submit(work, piece) for piece in pieces}
         try:

@@ -1,6 +1,7 @@
 import threading
 import time
 
+import faiss
 import pytest
 
 from temi.mining.parallel import Tally, even_slices, run_pieces
@@ -42,6 +43,26 @@ def test_the_error_of_a_piece_stops_the_others() -> None:
     with pytest.raises(ValueError, match="no good"):
         run_pieces(work, range(1000), tally)
     assert len(finished) < 900
+
+
+def _meet() -> None:
+    """Ends only if three pieces are worked on at the same time."""
+    meeting = threading.Barrier(3, timeout=10)
+
+    def work(_piece: int) -> None:
+        meeting.wait()
+
+    run_pieces(work, range(3), Tally(3, None))
+
+
+def test_as_many_threads_at_once_as_faiss_would_use() -> None:
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(3)
+    try:
+        for _ in range(2):  # the first run must not take threads from the second
+            _meet()
+    finally:
+        faiss.omp_set_num_threads(before)
 
 
 @pytest.mark.parametrize(("n", "longest"), [(1, 5), (5, 5), (17, 4), (1000, 7)])
