@@ -20,7 +20,8 @@ from temi.backbones.base import hash_tensors
 from temi.config import TrainConfig
 from temi.embed import Picture, embed_images
 from temi.errors import TemiError
-from temi.finetune import FinetuneConfig, Finetuner, backbone_tensors, read_pixels, with_weights
+from temi.finetune import FinetuneConfig, Finetuner, backbone_tensors, with_weights
+from temi.finetune.tuner import read_pixels
 from temi.metrics import evaluate
 from temi.model import ClusterModel
 from temi.preprocessing import Preprocessing

@@ -1,8 +1,4 @@
-"""Fine-tuning: backbone and trained heads together, on the images themselves.
-
-Only heads that are already trained lead a backbone anywhere: together with heads that start at
-random it gets worse, not better. So the start is a set of trained models, never a fresh one.
-"""
+"""The fine-tuning loop, in the shape of the training loop."""
 
 import copy
 from collections import deque
@@ -19,8 +15,8 @@ from temi.backbones.base import Backbone
 from temi.device import resolve_device
 from temi.embed import Picture
 from temi.errors import TemiError
-from temi.finetune_config import FinetuneConfig
-from temi.finetune_network import Network, NetworkOptimizer, backbone_tensors, with_weights
+from temi.finetune.config import FinetuneConfig
+from temi.finetune.network import Network, NetworkOptimizer, with_weights
 from temi.groups import part
 from temi.heads import update_teacher
 from temi.model import ClusterModel
@@ -29,8 +25,6 @@ from temi.objectives.teacher import agreement, uniform_log_occupancy, update_log
 from temi.precision import matrix_dtype, products_in
 from temi.preprocessing import Preprocessing
 from temi.sampling import PairSampler
-
-__all__ = ["FinetuneConfig", "FinetuneReport", "Finetuner", "backbone_tensors", "with_weights"]
 
 LoadImages = Callable[[Sequence[int]], Iterable[Picture]]
 """The pictures with these ids, in their order; see ``Picture`` for pictures read in a thread."""
