@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import islice
-from typing import Protocol
+from typing import IO, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +76,7 @@ def embed_files(
     return embed_images(backbone, images, batch_size=batch_size, threads=threads, on_error=on_error)
 
 
-def read_image(path: str | os.PathLike[str], *, at_least: int) -> Image.Image:
+def read_image(path: str | os.PathLike[str] | IO[bytes], *, at_least: int) -> Image.Image:
     """An upright picture; a JPEG may come smaller, with ``at_least`` pixels on each side."""
     with Image.open(path) as image:
         image.draft("RGB", (at_least, at_least))

@@ -16,7 +16,7 @@ from temi.config import TrainConfig
 from temi.heads import Heads, update_teacher
 from temi.objectives import Objective
 from temi.objectives.teacher import uniform_log_occupancy, update_log_occupancy
-from temi.optimizer import HeadOptimizer
+from temi.optimizer import RestorableAdamW
 from temi.precision import matrix_dtype, products_in
 
 # A CPU's cores share the groups, so there must be many of about one size; two heads at a time
@@ -28,9 +28,9 @@ _GPU_ACTIVATIONS = 200_000_000
 
 def heads_per_group(config: TrainConfig, device: torch.device) -> int:
     assert config.batch_size is not None
-    widest = 2 * config.batch_size * max(config.hidden_dim, config.n_clusters)
     if device.type == "cpu":
         return min(config.n_heads, _CPU_HEADS)
+    widest = 2 * config.batch_size * max(config.hidden_dim, config.n_clusters)
     return min(config.n_heads, max(1, _GPU_ACTIVATIONS // widest))
 
 
@@ -66,7 +66,10 @@ class HeadGroup:
             generator=generator,
         ).to(device)
         self.teacher = copy.deepcopy(self.student).requires_grad_(False)
-        self._optimizer = HeadOptimizer(self.student, weight_decay=config.weight_decay)
+        self._optimizer = RestorableAdamW(
+            self.student,
+            [(self.student.decayed(), config.weight_decay), (self.student.undecayed(), 0.0)],
+        )
         self._log_occupancy = uniform_log_occupancy(n_heads, config.n_clusters).to(device)
 
     @torch.no_grad()
@@ -83,7 +86,8 @@ class HeadGroup:
         log_student = self._log_probs(self.student, step.views)  # (h, 2B, C)
         losses = step.objective.losses(log_student, log_teacher, self._log_occupancy, weight)
         # The total is the mean over all heads, of which this group holds only some.
-        self._optimizer.minimize(losses.sum() / self._config.n_heads, step.learning_rate)
+        torch.autograd.backward(losses.sum() / self._config.n_heads)
+        self._optimizer.step(step.learning_rate, step.learning_rate)
         update_teacher(self.teacher, self.student, step.teacher_momentum)
         return losses.detach()
 

@@ -55,6 +55,7 @@ class Heads(nn.Module):
         return torch.bmm(normalize(bottleneck, dim=-1), self.prototypes())  # (H, B, C)
 
     def decayed(self) -> list[nn.Parameter]:
+        """Weights, which an optimizer keeps small; the others are ``undecayed``."""
         return [self.w1, self.w2, self.direction]
 
     def undecayed(self) -> list[nn.Parameter]:

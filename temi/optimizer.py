@@ -1,22 +1,21 @@
-"""AdamW over stacked heads, with a state that can be stored and restored bit for bit."""
+"""AdamW with a state that can be stored and restored bit for bit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor
-
-from temi.heads import Heads
+from torch import Tensor, nn
 
 _SLOTS = ("exp_avg", "exp_avg_sq")
 
+Part = tuple[list[nn.Parameter], float]
+"""Parameters that share a learning rate, and their weight decay."""
 
-class HeadOptimizer:
-    def __init__(self, heads: Heads, *, weight_decay: float) -> None:
-        self._named = dict(heads.named_parameters())
-        groups = [
-            {"params": heads.decayed(), "weight_decay": weight_decay},
-            {"params": heads.undecayed(), "weight_decay": 0.0},
-        ]
+
+class RestorableAdamW:
+    def __init__(self, module: nn.Module, parts: Sequence[Part]) -> None:
+        """``parts`` are all parameters of the module."""
+        self._named = dict(module.named_parameters())
+        groups = [{"params": params, "weight_decay": decay} for params, decay in parts]
         self._adam = torch.optim.AdamW(groups, betas=(0.9, 0.999), fused=True)
         for parameter in self._named.values():
             self._adam.state[parameter] = {
@@ -25,15 +24,15 @@ class HeadOptimizer:
                 "exp_avg_sq": torch.zeros_like(parameter),
             }
 
-    def minimize(self, loss: Tensor, learning_rate: float) -> None:
-        for group in self._adam.param_groups:
-            group["lr"] = learning_rate
-        torch.autograd.backward(loss)
+    def step(self, *learning_rates: float) -> None:
+        """Follow the gradients that were collected, with a rate for each part, and drop them."""
+        for group, rate in zip(self._adam.param_groups, learning_rates, strict=True):
+            group["lr"] = rate
         self._adam.step()
-        self._adam.zero_grad(set_to_none=True)  # gradients live no longer than the step
+        self._adam.zero_grad(set_to_none=True)
 
     def state(self) -> dict[str, Tensor]:
-        """Averages, each with the axis of heads first; the step is the trainer's."""
+        """The averages of every parameter, shaped like it; the step is the caller's to keep."""
         return {
             f"{name}.{slot}": self._adam.state[parameter][slot]
             for name, parameter in self._named.items()

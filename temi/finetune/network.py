@@ -11,10 +11,10 @@ from temi.backbones.weights import load_exactly
 from temi.errors import TemiError
 from temi.heads import Heads
 from temi.model import ClusterModel
+from temi.optimizer import RestorableAdamW
 from temi.standardize import Standardizer
 
 _SUFFIX = "+finetuned"
-_SLOTS = ("exp_avg", "exp_avg_sq")
 
 
 class Network(nn.Module):
@@ -50,49 +50,19 @@ class Network(nn.Module):
         return ClusterModel.of_head(self.heads, head, standardizer, None, self.temperature)
 
 
-class NetworkOptimizer:
-    """AdamW with one rate for the backbone and one for the heads, restorable bit for bit."""
-
-    def __init__(self, network: Network, *, weight_decay: float) -> None:
-        self._named = dict(network.named_parameters())
-        extractor = list(network.extractor.parameters())
-        # Biases and the scales of norms have one axis: they are not weights to be kept small.
-        parts = [
+def network_optimizer(network: Network, *, weight_decay: float) -> RestorableAdamW:
+    """Two parts of the extractor, then two of the heads, so that each can have its own rate."""
+    extractor = list(network.extractor.parameters())
+    # Biases and the scales of norms have one axis: they are not weights to be kept small.
+    return RestorableAdamW(
+        network,
+        [
             ([p for p in extractor if p.ndim > 1], weight_decay),
             ([p for p in extractor if p.ndim <= 1], 0.0),
             (network.heads.decayed(), weight_decay),
             (network.heads.undecayed(), 0.0),
-        ]
-        groups = [{"params": params, "weight_decay": decay} for params, decay in parts]
-        self._adam = torch.optim.AdamW(groups, betas=(0.9, 0.999), fused=True)
-        for parameter in self._named.values():
-            self._adam.state[parameter] = {
-                "step": torch.zeros((), device=parameter.device),
-                "exp_avg": torch.zeros_like(parameter),
-                "exp_avg_sq": torch.zeros_like(parameter),
-            }
-
-    def step(self, backbone_rate: float, head_rate: float) -> None:
-        """Follow the gradients that were collected, and forget them."""
-        rates = (backbone_rate, backbone_rate, head_rate, head_rate)
-        for group, rate in zip(self._adam.param_groups, rates, strict=True):
-            group["lr"] = rate
-        self._adam.step()
-        self._adam.zero_grad(set_to_none=True)
-
-    def state(self) -> dict[str, Tensor]:
-        return {
-            f"{name}.{slot}": self._adam.state[parameter][slot]
-            for name, parameter in self._named.items()
-            for slot in _SLOTS
-        }
-
-    @torch.no_grad()
-    def load_state(self, state: Mapping[str, Tensor], step: int) -> None:
-        for name, tensor in self.state().items():
-            tensor.copy_(state[name])
-        for parameter in self._named.values():
-            self._adam.state[parameter]["step"].fill_(step)
+        ],
+    )
 
 
 def backbone_tensors(backbone: Backbone) -> dict[str, Tensor]:

@@ -16,7 +16,7 @@ from temi.device import resolve_device
 from temi.embed import Picture
 from temi.errors import TemiError
 from temi.finetune.config import FinetuneConfig
-from temi.finetune.network import Network, NetworkOptimizer, with_weights
+from temi.finetune.network import Network, network_optimizer, with_weights
 from temi.groups import part
 from temi.heads import update_teacher
 from temi.model import ClusterModel
@@ -72,7 +72,7 @@ class Finetuner:
         self.total_steps = config.steps
         self.images_per_step = config.batch_size
         self._objective = make_objective(config.as_training(n_clusters=n_clusters))
-        self._optimizer = NetworkOptimizer(self._student, weight_decay=config.weight_decay)
+        self._optimizer = network_optimizer(self._student, weight_decay=config.weight_decay)
         self._log_occupancy = uniform_log_occupancy(n_heads, n_clusters).to(self._device)
         self._sampler = PairSampler(
             neighbors[:, : config.n_neighbors],
@@ -160,7 +160,9 @@ class Finetuner:
         rows = torch.from_numpy(places)  # (2B,)
         self._losses[self._step % len(self._losses)] = self._learn(pixels, rows)
         warm = self._warmth()
-        self._optimizer.step(warm * config.backbone_learning_rate, warm * config.head_learning_rate)
+        backbone_rate = warm * config.backbone_learning_rate
+        head_rate = warm * config.head_learning_rate
+        self._optimizer.step(backbone_rate, backbone_rate, head_rate, head_rate)
         update_teacher(self._teacher, self._student, config.teacher_momentum)
         self._step += 1
 
