@@ -1,5 +1,6 @@
 """The process that does a job's work. It may be killed at any instruction."""
 
+import importlib
 import os
 import traceback
 from multiprocessing.connection import Connection
@@ -25,6 +26,11 @@ _TEMI_CODES: dict[type[TemiError], str] = {
     InvalidConfig: "invalid_config",
     UnknownBackbone: "unknown_backbone",
     WeightsUnavailable: "weights_unavailable",
+}
+# By name: most of them bring torch in, which takes seconds and a GB that the others save.
+_KINDS = {
+    "ingest": ("worker.ingest", "run_ingest"),
+    "cluster": ("worker.pipeline", "run_cluster"),
 }
 log = structlog.get_logger()
 
@@ -66,14 +72,8 @@ def _run(context: JobContext) -> dict[str, object] | None:
 
 def _work(context: JobContext) -> None:
     try:
-        if context.job.kind == "ingest":
-            from worker.ingest import run_ingest
-
-            run_ingest(context)
-        else:
-            from worker.pipeline import run_cluster  # brings torch in: seconds, and a GB
-
-            run_cluster(context)
+        module, function = _KINDS[context.job.kind]
+        getattr(importlib.import_module(module), function)(context)
     except OSError as error:
         raise_if_full(error)
         raise

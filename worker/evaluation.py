@@ -1,11 +1,13 @@
 """Assignments of a trained model, and how good they are as far as can be known."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from app.core.datasets import iterate_images
+from temi.analysis.centers import center_distances
 from temi.analysis.confidence import ConfidenceTally
 from temi.analysis.pairs import neighbor_precision
 from temi.config import TrainConfig
@@ -18,14 +20,23 @@ _CHUNK_ROWS = 16_384
 _CHUNK_VALUES = 2**24  # probabilities held at once: 64 MB, also with 25,000 clusters
 
 
+@dataclass(frozen=True, kw_only=True)
+class Placing:
+    """Where the model puts each image of a dataset, in the dataset's order: arrays of (N,)."""
+
+    cluster: npt.NDArray[np.int32]
+    probability: npt.NDArray[np.float32]
+    margin: npt.NDArray[np.float32]
+    distance: npt.NDArray[np.float32]
+
+
 def evaluate_clustering(
     context: JobContext,
     features: npt.NDArray[np.float32],
     model: ClusterModel,
     config: TrainConfig,
     neighbors: npt.NDArray[np.integer] | None = None,
-) -> tuple[dict[str, Any], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    """Metrics, the cluster of each image, and its probability."""
+) -> tuple[dict[str, Any], Placing]:
     tally = _assign(context, features, model)
     assigned = tally.assigned()
     metrics: dict[str, Any] = tally.result().as_dict()
@@ -38,7 +49,13 @@ def evaluate_clustering(
         metrics["kmeans"] = evaluate(labels, baseline).as_dict()
         if neighbors is not None:
             metrics["neighbor_precision"] = neighbor_precision(neighbors, labels).mean
-    return metrics, assigned.astype(np.int32), tally.probability().astype(np.float32)
+    placing = Placing(
+        cluster=assigned.astype(np.int32),
+        probability=tally.probability().astype(np.float32),
+        margin=tally.margin().astype(np.float32),
+        distance=center_distances(features, assigned, model.n_clusters),
+    )
+    return metrics, placing
 
 
 def _assign(

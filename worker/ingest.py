@@ -9,10 +9,17 @@ from typing import Any
 from sqlalchemy import insert, update
 
 from app.core.archives import Member, member_count, read_members
-from app.core.datasets import count_rows, fingerprint, folder_label, last_position
+from app.core.datasets import (
+    count_rows,
+    fingerprint,
+    folder_label,
+    last_position,
+    total_bytes,
+)
 from app.core.errors import DatasetEmpty, ImageRejected, TooManyBadFiles
 from app.core.ids import new_id
 from app.core.images import decode_image
+from app.core.job_requests.ingest import drop_upload
 from app.core.jobs import Progress, finish
 from app.core.storage import blob_key
 from app.core.tables import Dataset, DatasetIssue, Image
@@ -44,40 +51,48 @@ def run_ingest(context: JobContext) -> None:
     with context.runtime.db.read() as session:
         dataset = session.get_one(Dataset, context.job.dataset_id)
         done = last_position(session, dataset.id)
-        images, _, issues = count_rows(session, dataset.id)
-    expected = member_count(context.runtime.storage.path(dataset.upload_key))
-    meter = context.meter("ingest", total=expected, completed=images + issues)
-    meter.failed = issues
+    expected = member_count(context.runtime.storage.path(_upload_key(context)))
+    meter = context.meter("ingest", total=expected, completed=max(0, done + 1 - _first(context)))
     settings = context.runtime.settings
     rows = prefetch(
-        lambda member: _store_member(context, dataset, member),
-        _read(context, dataset, done),
+        lambda member: _store_member(context, member),
+        _read(context, done),
         threads=settings.threads,
     )
     for batch in _batches(rows, meter):
         _save(context, batch)
         meter.checkpoint()
     _complete(context, dataset, time.monotonic() - started)
-    context.runtime.storage.delete(dataset.upload_key)
+    drop_upload(context.runtime.storage, context.job)
 
 
-def _read(context: JobContext, dataset: Dataset, done: int) -> Iterator[_Read]:
-    path = context.runtime.storage.path(dataset.upload_key)
+def _upload_key(context: JobContext) -> str:
+    return str(context.job.config["source"]["key"])
+
+
+def _first(context: JobContext) -> int:
+    return int(context.job.config["first_position"])
+
+
+def _read(context: JobContext, done: int) -> Iterator[_Read]:
+    path = context.runtime.storage.path(_upload_key(context))
     for member in read_members(path, context.runtime.archive_limits):
-        if member.position > done:
-            yield _read_one(member)
+        position = _first(context) + member.position
+        if position > done:
+            yield _read_one(position, member)
 
 
-def _read_one(member: Member) -> _Read:
+def _read_one(position: int, member: Member) -> _Read:
     try:
-        return _Read(member.position, member.name, member.read(), None)
+        return _Read(position, member.name, member.read(), None)
     except ImageRejected as error:
-        return _Read(member.position, member.name, None, error)
+        return _Read(position, member.name, None, error)
 
 
-def _store_member(context: JobContext, dataset: Dataset, member: _Read) -> dict[str, Any]:
+def _store_member(context: JobContext, member: _Read) -> dict[str, Any]:
     """The row of a member: an image's if it decodes, else an issue's."""
-    common = {"dataset_id": dataset.id, "position": member.position, "name": member.name}
+    dataset_id, source = context.job.dataset_id, context.job.config["source"]
+    common = {"dataset_id": dataset_id, "position": member.position, "name": member.name}
     try:
         if member.error is not None:
             raise member.error
@@ -95,7 +110,8 @@ def _store_member(context: JobContext, dataset: Dataset, member: _Read) -> dict[
         "height": decoded.image.height,
         "format": decoded.format,
         "bytes": len(member.data),
-        "label": folder_label(member.name) if dataset.labels_from == "folder" else None,
+        "label": folder_label(member.name) if source["labels_from"] == "folder" else None,
+        "attributes": {},
         "notes": decoded.notes,
     }
 
@@ -128,6 +144,8 @@ def _complete(context: JobContext, dataset: Dataset, seconds: float) -> None:
     with context.runtime.db.read() as session:
         images, labelled, issues = count_rows(session, dataset.id)
         digest = fingerprint(session, dataset.id)
+        size = total_bytes(session, dataset.id)
+        end = last_position(session, dataset.id) + 1
     limit = context.runtime.settings.max_bad_fraction
     if images + issues == 0:
         raise DatasetEmpty("The archive holds no files.")
@@ -143,7 +161,10 @@ def _complete(context: JobContext, dataset: Dataset, seconds: float) -> None:
             .where(Dataset.id == dataset.id)
             .values(
                 status="ready",
+                error=None,
                 fingerprint=digest,
+                end_position=end,
+                bytes=size,
                 image_count=images,
                 labelled_count=labelled,
                 issue_count=issues,

@@ -25,7 +25,7 @@ from temi.train import Trainer
 from worker.artefacts import content_key, load_array, load_json, save_array, save_json
 from worker.context import JobContext
 from worker.embedding import embed_dataset
-from worker.evaluation import evaluate_clustering
+from worker.evaluation import Placing, evaluate_clustering
 from worker.registration import register_clustering
 
 # To be raised when the same images and model give other features than before.
@@ -103,12 +103,8 @@ class ClusterJob:
         return f"{self.folder}/metrics.json"
 
     @property
-    def assigned_key(self) -> str:
-        return f"{self.folder}/assigned.npy"
-
-    @property
-    def probability_key(self) -> str:
-        return f"{self.folder}/probability.npy"
+    def placing_key(self) -> str:
+        return f"{self.folder}/placing.safetensors"
 
     def features(self) -> npt.NDArray[np.float32]:
         return load_array(self.storage, self.features_key)
@@ -184,11 +180,10 @@ def train(job: ClusterJob) -> None:
 
 
 def evaluate(job: ClusterJob) -> None:
-    metrics, assigned, probability = evaluate_clustering(
+    metrics, placing = evaluate_clustering(
         job.context, job.features(), job.model(), job.config, job.neighbors()
     )
-    save_array(job.storage, job.assigned_key, assigned)
-    save_array(job.storage, job.probability_key, probability)
+    job.storage.write(job.placing_key, safetensors.numpy.save(vars(placing)))
     save_json(job.storage, job.metrics_key, metrics)
 
 
@@ -201,7 +196,7 @@ def register(job: ClusterJob) -> None:
         model_file=job.storage.read(job.model_key),
         metrics=load_json(job.storage, job.metrics_key)
         | {"training": training, "neighbors": job.mining()},
-        assigned=load_array(job.storage, job.assigned_key),
-        probability=load_array(job.storage, job.probability_key),
+        placing=Placing(**safetensors.numpy.load(job.storage.read(job.placing_key))),
+        embedding_folder=job.embedding,
     )
     job.storage.delete(job.checkpoint_key)

@@ -3,21 +3,19 @@
 import hashlib
 import importlib.metadata
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.clusterings import (
-    ClusterSummary,
+    Assigned,
     add_assignments,
     add_clusters,
     cluster_label,
-    summarize,
+    refresh_clusters,
 )
-from app.core.datasets import iterate_images
 from app.core.ids import new_id
 from app.core.jobs import Progress, finish
 from app.core.registry import add_version
@@ -25,6 +23,7 @@ from app.core.tables import Clustering, Image
 from temi.backbones import Backbone
 from temi.config import TrainConfig
 from worker.context import JobContext
+from worker.evaluation import Placing
 
 _PACKAGES = ("torch", "timm", "numpy", "safetensors", "temi-service")
 
@@ -36,17 +35,16 @@ def register_clustering(
     *,
     model_file: bytes,
     metrics: dict[str, Any],
-    assigned: npt.NDArray[np.int32],
-    probability: npt.NDArray[np.float32],
+    placing: Placing,
+    embedding_folder: str,
 ) -> None:
-    context.meter("register", total=len(assigned))
+    count = len(placing.cluster)
+    context.meter("register", total=count)
     manifest = _manifest(context, backbone, config, metrics)
     folder = f"models/{context.job.id}"
     files = _write_files(context, folder, model_file, manifest)
-    summaries = summarize(assigned, probability, config.n_clusters)
     with context.runtime.db.read() as session:
         ids = _image_ids(session, context)
-        examples = _examples(session, context, summaries, probability)
     clustering_id = new_id("cl")
     with context.transaction() as session:
         version = add_version(
@@ -60,9 +58,20 @@ def register_clustering(
             files=files,
         )
         model = {"name": context.job.config["model_name"], "version": version.version}
-        _add_clustering(session, context, clustering_id, model, config, metrics, len(assigned))
-        add_clusters(session, clustering_id, summaries, examples)
-        add_assignments(session, clustering_id, zip(ids, assigned, probability, strict=True))
+        clustering = Clustering(
+            id=clustering_id,
+            tenant=context.job.tenant,
+            job_id=context.job.id,
+            dataset_id=context.job.dataset_id,
+            dataset_fingerprint=context.job.dataset_fingerprint,
+            embedding_folder=embedding_folder,
+            model_name=model["name"],
+            model_version=model["version"],
+            n_clusters=config.n_clusters,
+            image_count=count,
+            metrics=metrics,
+        )
+        add_clustering(session, clustering, placed(ids, placing))
         result = {"clustering_id": clustering_id, "model": model, "metrics": metrics}
         finish(
             session,
@@ -70,7 +79,7 @@ def register_clustering(
             context.fence,
             status="succeeded",
             result=result,
-            progress=Progress("register", len(assigned), len(assigned)),
+            progress=Progress("register", count, count),
         )
 
 
@@ -112,53 +121,23 @@ def _write_files(
     return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
 
 
-def _add_clustering(
-    session: Session,
-    context: JobContext,
-    clustering_id: str,
-    model: dict[str, Any],
-    config: TrainConfig,
-    metrics: dict[str, Any],
-    image_count: int,
-) -> None:
-    session.add(
-        Clustering(
-            id=clustering_id,
-            tenant=context.job.tenant,
-            job_id=context.job.id,
-            dataset_id=context.job.dataset_id,
-            model_name=model["name"],
-            model_version=model["version"],
-            n_clusters=config.n_clusters,
-            image_count=image_count,
-            metrics=metrics,
-        )
-    )
+def add_clustering(session: Session, clustering: Clustering, rows: Iterable[Assigned]) -> None:
+    """A clustering with all its clusters and assignments."""
+    session.add(clustering)
     session.flush()
+    add_clusters(session, clustering.id, range(clustering.n_clusters))
+    add_assignments(session, clustering.id, rows)
+    refresh_clusters(session, clustering.id)
+
+
+def placed(ids: Sequence[str], placing: Placing) -> Iterator[Assigned]:
+    """Rows for the database, in the order of the dataset."""
+    columns = (placing.cluster, placing.probability, placing.margin, placing.distance)
+    for image_id, *values in zip(ids, *columns, strict=True):
+        cluster_id, probability, margin, distance = values
+        yield Assigned(image_id, int(cluster_id), *map(float, (probability, margin, distance)))
 
 
 def _image_ids(session: Session, context: JobContext) -> list[str]:
     statement = select(Image.id).where(Image.dataset_id == context.job.dataset_id)
     return list(session.scalars(statement.order_by(Image.position)))
-
-
-def _examples(
-    session: Session,
-    context: JobContext,
-    summaries: list[ClusterSummary],
-    probability: npt.NDArray[np.float32],
-) -> dict[int, dict[str, Any]]:
-    """What a reader wants to know of the surest images, by their row in the dataset."""
-    wanted = {row for summary in summaries for row in summary.examples}
-    found: dict[int, dict[str, Any]] = {}
-    row = 0
-    for page in iterate_images(session, context.job.dataset_id):
-        for image in page:
-            if row in wanted:
-                found[row] = {
-                    "image_id": image.id,
-                    "name": image.name,
-                    "probability": round(float(probability[row]), 6),
-                }
-            row += 1
-    return found

@@ -18,8 +18,8 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from app.core.datasets import drop_upload
 from app.core.errors import LeaseLost
+from app.core.job_requests.ingest import drop_upload
 from app.core.jobs import Progress, claim, finish, heartbeat, release
 from app.core.runtime import Runtime
 from app.core.tables import Job
@@ -84,8 +84,7 @@ class Attempt:
 
         self._write(write)
         if self._job.kind == "ingest":
-            with self._runtime.db.read() as session:
-                drop_upload(session, self._runtime.storage, self._job.dataset_id)
+            drop_upload(self._runtime.storage, self._job)
         log.info("job_ended", job_id=self._job.id, status=status, error=error)
 
     def fail_crashed(self, crashes: int) -> None:

@@ -50,9 +50,16 @@ def read_clustering(clustering: ClusteringDep) -> schemas.Clustering:
     responses=responses(404, 422),
     summary="List the clusters with their surest images",
 )
-def list_clusters(listing: ListingDep, clustering: ClusteringDep) -> dict[str, Any]:
-    query = select(Cluster).where(Cluster.clustering_id == clustering.id)
-    return listing.page(query, Cluster.cluster_id, schemas.Cluster.of)
+def list_clusters(
+    listing: ListingDep, session: SessionDep, clustering: ClusteringDep
+) -> dict[str, Any]:
+    query = select(Cluster).where(Cluster.clustering_id == clustering.id, Cluster.active)
+
+    def show(cluster: Cluster) -> schemas.Cluster:
+        examples = clusterings.surest_images(session, clustering.id, cluster.cluster_id)
+        return schemas.Cluster.of(cluster, examples)
+
+    return listing.page(query, Cluster.cluster_id, show)
 
 
 @router.get(

@@ -22,7 +22,7 @@ from app.api.jobs import accepted
 from app.api.uploads import Upload, receive_upload
 from app.core import datasets, idempotency
 from app.core.archives import check_archive
-from app.core.jobs import create_job
+from app.core.job_requests.ingest import create_ingest_job
 from app.core.queue import publish_hint
 from app.core.runtime import Runtime
 from app.core.tables import Dataset, DatasetIssue, Image
@@ -104,15 +104,9 @@ def _accept(
     kept = False
 
     def create(session: Session) -> dict[str, Any]:
-        dataset = datasets.create_dataset(
-            session,
-            tenant=tenant,
-            name=name,
-            labels_from=labels_from,
-            upload_key=upload.key,
-            size=upload.size,
-        )
-        row = create_job(session, tenant=tenant, kind="ingest", dataset=dataset, config={})
+        dataset = datasets.create_dataset(session, tenant=tenant, name=name)
+        source = {"type": "archive", "key": upload.key, "labels_from": labels_from}
+        row = create_ingest_job(session, tenant=tenant, dataset=dataset, source=source)
         return schemas.Job.of(row).model_dump(mode="json")
 
     try:
@@ -145,7 +139,9 @@ def read_dataset(dataset: DatasetDep) -> schemas.Dataset:
     summary="List its images in the order of the upload",
 )
 def list_images(listing: ListingDep, dataset: DatasetDep) -> dict[str, Any]:
-    query = select(Image).where(Image.dataset_id == dataset.id)
+    query = select(Image).where(
+        Image.dataset_id == dataset.id, Image.position < dataset.end_position
+    )
     return listing.page(query, Image.position, schemas.Image.of)
 
 

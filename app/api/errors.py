@@ -18,18 +18,22 @@ log = structlog.get_logger()
 STATUS: dict[type[core.ServiceError], int] = {
     core.Unauthorized: 401,
     core.NotFound: 404,
+    core.NotAcceptable: 406,
     core.Conflict: 409,
+    core.RevisionStale: 412,
     core.BodyTooLarge: 413,
     core.TooManyParts: 413,
     core.UnsupportedFormat: 415,
     core.InvalidRequest: 422,
     core.ImageRejected: 422,
     core.ArchiveRejected: 422,
+    core.RevisionRequired: 428,
     core.QueueFull: 429,
     core.ModelIntegrity: 503,
     core.PredictorUnavailable: 503,
     core.StorageFull: 507,
 }
+_SCHEMA_NAMES = ("cluster", "sweep", "finetune", "predict", "map", "export")
 _RETRY_AFTER = {429: "2", 503: "5"}
 
 
@@ -95,6 +99,16 @@ def problem(
     )
 
 
+def _field_of(error: dict[str, Any]) -> str:
+    """The field as the sender wrote it: the name of the schema that was chosen is none."""
+    path = [str(part) for part in error["loc"][1:]]
+    if error["type"] == "union_tag_invalid":
+        path.append("kind")
+    elif path and path[0] in _SCHEMA_NAMES:
+        del path[0]
+    return ".".join(path)
+
+
 def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(core.ServiceError)
     async def _service_error(request: Request, error: core.ServiceError) -> JSONResponse:
@@ -103,10 +117,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> JSONResponse:
-        fields = [
-            ProblemField(field=".".join(str(p) for p in e["loc"][1:]), message=e["msg"])
-            for e in error.errors()
-        ]
+        fields = [ProblemField(field=_field_of(e), message=e["msg"]) for e in error.errors()]
         detail = "; ".join(f"{f.field}: {f.message}" if f.field else f.message for f in fields)
         return problem(request, 422, "invalid_request", detail, fields)
 

@@ -20,14 +20,17 @@ from app.api.deps import (
     TenantDep,
 )
 from app.api.errors import responses
-from app.core import datasets, idempotency, jobs
-from app.core.cluster_jobs import ClusterRequest, check_request, create_cluster_job
+from app.core import idempotency, jobs
+from app.core.job_requests.base import JobRequest
+from app.core.job_requests.cluster import ClusterRequest
+from app.core.job_requests.ingest import drop_upload
 from app.core.queue import publish_hint
 from app.core.runtime import Runtime
 from app.core.tables import Job
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503))
 _POLL_SECONDS = 0.5
+_REQUESTS: dict[str, type[JobRequest]] = {"cluster": ClusterRequest}
 
 
 def accepted(response: Response, job: schemas.Job) -> None:
@@ -49,7 +52,7 @@ JobDep = Annotated[Job, Depends(load_job)]
     "",
     status_code=202,
     responses=responses(404, 409, 422),
-    summary="Start a clustering job",
+    summary="Start a job",
 )
 def create_job(
     body: schemas.JobCreate,
@@ -58,8 +61,9 @@ def create_job(
     tenant: TenantDep,
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> schemas.Job:
-    """Embeds the dataset's images, mines neighbours, trains the heads, and registers a model and
-    a clustering. Whatever an earlier job on the same images has computed is used again."""
+    """`cluster` embeds the dataset's images, mines neighbours, trains the heads, and registers a
+    model and a clustering. Whatever an earlier job on the same images has computed is used
+    again."""
     with idempotency.in_flight(tenant, idempotency_key):
         job = _accept(runtime, tenant, idempotency_key, body)
     accepted(response, job)
@@ -68,12 +72,11 @@ def create_job(
 
 def _accept(runtime: Runtime, tenant: str, key: str | None, body: schemas.JobCreate) -> schemas.Job:
     request_hash = hashlib.sha256(b"jobs" + body.model_dump_json().encode()).hexdigest()
-    request = ClusterRequest(**body.model_dump(exclude={"kind"}))
-    check_request(request, runtime.settings.weights_dir)
+    request = _REQUESTS[body.kind](**body.model_dump(exclude={"kind"}))
+    request.check(runtime.settings)
 
     def create(session: Session) -> dict[str, Any]:
-        row = create_cluster_job(session, tenant, request)
-        return schemas.Job.of(row).model_dump(mode="json")
+        return schemas.Job.of(request.create(session, tenant)).model_dump(mode="json")
 
     answer, is_new = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
     job = schemas.Job.model_validate(answer)
@@ -116,8 +119,7 @@ def cancel_job(
     with runtime.db.write() as session:
         job = jobs.cancel(session, tenant, job_id)
     if job.kind == "ingest" and job.status == "cancelled":
-        with runtime.db.read() as session:
-            datasets.drop_upload(session, runtime.storage, job.dataset_id)
+        drop_upload(runtime.storage, job)
     return schemas.Job.of(job)
 
 

@@ -1,28 +1,25 @@
 """A finished clustering: which image is in which cluster, and how sure that is."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice, pairwise
-from typing import Any
+from itertools import islice
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.core.errors import NotFound
-from app.core.tables import Assignment, Cluster, Clustering
+from app.core.tables import Assignment, Cluster, Clustering, Image
 
 _INSERT_ROWS = 10_000
 _EXAMPLES = 8
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterSummary:
+class Assigned(NamedTuple):
+    image_id: str
     cluster_id: int
-    size: int
-    mean_probability: float | None
-    examples: list[int]  # rows of its surest images
+    probability: float
+    margin: float
+    distance: float
 
 
 def get_clustering(session: Session, tenant: str, clustering_id: str) -> Clustering:
@@ -39,64 +36,63 @@ def cluster_label(cluster_id: int) -> str:
     return f"cluster {cluster_id}"
 
 
-def summarize(
-    assigned: npt.NDArray[np.integer], probability: npt.NDArray[np.floating], n_clusters: int
-) -> list[ClusterSummary]:
-    """Size, mean probability and surest members of every cluster, empty ones too."""
-    order = np.lexsort((-probability, assigned))  # by cluster, surest first
-    starts = np.searchsorted(assigned[order], np.arange(n_clusters + 1))
-    summaries = []
-    for cluster_id, (start, stop) in enumerate(pairwise(starts)):
-        rows = order[start:stop]
-        summaries.append(
-            ClusterSummary(
-                cluster_id=cluster_id,
-                size=len(rows),
-                mean_probability=float(probability[rows].mean()) if len(rows) else None,
-                examples=[int(row) for row in rows[:_EXAMPLES]],
-            )
-        )
-    return summaries
-
-
-def add_clusters(
-    session: Session,
-    clustering_id: str,
-    summaries: Sequence[ClusterSummary],
-    examples: dict[int, dict[str, Any]],
-) -> None:
+def add_clusters(session: Session, clustering_id: str, numbers: Iterable[int]) -> None:
+    """New and empty ones; `refresh_clusters` counts who is in them."""
     rows = [
         {
             "clustering_id": clustering_id,
-            "cluster_id": summary.cluster_id,
-            "label": cluster_label(summary.cluster_id),
-            "size": summary.size,
-            "mean_probability": summary.mean_probability,
-            "examples": [examples[row] for row in summary.examples],
+            "cluster_id": number,
+            "label": cluster_label(number),
+            "active": True,
+            "size": 0,
         }
-        for summary in summaries
+        for number in numbers
     ]
     session.execute(insert(Cluster), rows)
 
 
-def add_assignments(
-    session: Session, clustering_id: str, rows: Iterable[tuple[str, int, float]]
-) -> None:
-    """(image id, cluster, probability) for every image, in bounded pieces."""
+def add_assignments(session: Session, clustering_id: str, rows: Iterable[Assigned]) -> None:
+    """A row for every image, in bounded pieces."""
     for chunk in _chunks(rows):
-        values = [
-            {
-                "clustering_id": clustering_id,
-                "image_id": image_id,
-                "cluster_id": int(cluster_id),
-                "probability": float(probability),
-            }
-            for image_id, cluster_id, probability in chunk
-        ]
+        values = [{"clustering_id": clustering_id, **row._asdict()} for row in chunk]
         session.execute(insert(Assignment), values)
 
 
-def _chunks(rows: Iterable[tuple[str, int, float]]) -> Iterator[list[tuple[str, int, float]]]:
+def refresh_clusters(
+    session: Session, clustering_id: str, cluster_ids: Sequence[int] | None = None
+) -> None:
+    """Count anew who is in each cluster, or in these only."""
+    members = (
+        Assignment.clustering_id == clustering_id,
+        Assignment.cluster_id == Cluster.cluster_id,
+    )
+    size = select(func.count()).select_from(Assignment).where(*members)
+    mean = select(func.avg(Assignment.probability)).where(*members)
+    statement = update(Cluster).where(Cluster.clustering_id == clustering_id)
+    if cluster_ids is not None:
+        statement = statement.where(Cluster.cluster_id.in_(cluster_ids))
+    session.execute(
+        statement.values(
+            size=size.scalar_subquery(), mean_probability=mean.scalar_subquery()
+        ).execution_options(synchronize_session=False)
+    )
+
+
+def surest_images(
+    session: Session, clustering_id: str, cluster_id: int, limit: int = _EXAMPLES
+) -> list[tuple[Assignment, Image]]:
+    """The members of a cluster that the model is surest of."""
+    rows = session.execute(
+        select(Assignment, Image)
+        .join(Image, Image.id == Assignment.image_id)
+        .where(Assignment.clustering_id == clustering_id, Assignment.cluster_id == cluster_id)
+        .order_by(Assignment.probability.desc(), Assignment.image_id)
+        .limit(limit)
+    )
+    return [(assignment, image) for assignment, image in rows]
+
+
+def _chunks(rows: Iterable[Assigned]) -> Iterator[list[Assigned]]:
     iterator = iter(rows)
     while chunk := list(islice(iterator, _INSERT_ROWS)):
         yield chunk

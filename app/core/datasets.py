@@ -5,37 +5,28 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from app.core.errors import NotFound
+from app.core.errors import DatasetInUse, NotFound
 from app.core.ids import new_id
-from app.core.storage import LocalStorage
-from app.core.tables import Dataset, DatasetIssue, Image
+from app.core.tables import Dataset, DatasetIssue, Image, Job
 
+OPEN = ("queued", "running", "cancelling")  # states of a job that is still to be done
 _PAGE = 2_000
 
 
-def create_dataset(
-    session: Session, *, tenant: str, name: str, labels_from: str, upload_key: str, size: int
-) -> Dataset:
-    dataset = Dataset(
-        id=new_id("ds"),
-        tenant=tenant,
-        name=name,
-        labels_from=labels_from,
-        upload_key=upload_key,
-        bytes=size,
-    )
+def create_dataset(session: Session, *, tenant: str, name: str) -> Dataset:
+    dataset = Dataset(id=new_id("ds"), tenant=tenant, name=name)
     session.add(dataset)
     session.flush()
     return dataset
 
 
-def get_dataset(session: Session, tenant: str, dataset_id: str) -> Dataset:
-    found = session.scalar(
-        select(Dataset).where(Dataset.id == dataset_id, Dataset.tenant == tenant)
-    )
+def get_dataset(session: Session, tenant: str, dataset_id: str, *, lock: bool = False) -> Dataset:
+    """With `lock`, nobody else changes it before this transaction ends."""
+    query = select(Dataset).where(Dataset.id == dataset_id, Dataset.tenant == tenant)
+    found = session.scalar(query.with_for_update() if lock else query)
     if found is None:
         raise NotFound(f"There is no dataset {dataset_id}.")
     return found
@@ -88,6 +79,11 @@ def count_rows(session: Session, dataset_id: str) -> tuple[int, int, int]:
     return images, labelled, issues or 0
 
 
+def total_bytes(session: Session, dataset_id: str) -> int:
+    found = session.scalar(select(func.sum(Image.bytes)).where(Image.dataset_id == dataset_id))
+    return int(found or 0)
+
+
 def fingerprint(session: Session, dataset_id: str) -> str:
     """Of the images' bytes and their order: what embeddings depend on, and nothing else."""
     digest = hashlib.sha256()
@@ -97,19 +93,27 @@ def fingerprint(session: Session, dataset_id: str) -> str:
     return digest.hexdigest()
 
 
-def fail_dataset(session: Session, dataset_id: str, error: dict[str, Any]) -> None:
-    """An ingest that ends badly leaves a dataset that says so, and no half of its images."""
-    session.execute(
-        update(Dataset)
-        .where(Dataset.id == dataset_id)
-        .values(status="failed", error=error, image_count=0, labelled_count=0)
+def check_unused(session: Session, dataset: Dataset) -> None:
+    """Its images may only change while no job works on them. The dataset must be locked."""
+    user = session.scalar(
+        select(Job.id).where(Job.dataset_id == dataset.id, Job.status.in_(OPEN)).limit(1)
     )
-    session.execute(delete(Image).where(Image.dataset_id == dataset_id))
+    if user is not None:
+        raise DatasetInUse(f"The job {user} works on this dataset; wait for it or cancel it.")
 
 
-def drop_upload(session: Session, storage: LocalStorage, dataset_id: str) -> None:
-    """The archive is of no more use once its ingest has ended, well or badly."""
-    storage.delete(session.get_one(Dataset, dataset_id).upload_key)
+def abandon_ingest(session: Session, dataset_id: str, error: dict[str, Any]) -> None:
+    """An ingest that ends badly leaves the dataset as it was, and none of its own images."""
+    dataset = session.get_one(Dataset, dataset_id)
+    session.execute(
+        delete(Image).where(Image.dataset_id == dataset_id, Image.position >= dataset.end_position)
+    )
+    # Its issues stay to be read, so the next ingest counts on after them.
+    dataset.end_position = max(dataset.end_position, last_position(session, dataset_id) + 1)
+    dataset.issue_count = count_rows(session, dataset_id)[2]
+    dataset.status = "ready" if dataset.image_count else "failed"
+    dataset.error = None if dataset.image_count else error
+    session.flush()
 
 
 def folder_label(name: str) -> str | None:

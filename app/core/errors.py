@@ -48,8 +48,44 @@ class DatasetNotReady(Conflict):
     code = "dataset_not_ready"
 
 
+class DatasetInUse(Conflict):
+    code = "dataset_in_use"
+
+
 class JobFinished(Conflict):
     code = "job_finished"
+
+
+class JobUnfinished(Conflict):
+    code = "job_unfinished"
+
+
+class NotRetryable(Conflict):
+    code = "not_retryable"
+
+
+class NothingToUndo(Conflict):
+    code = "nothing_to_undo"
+
+
+class UploadOffset(Conflict):
+    code = "upload_offset"
+
+
+class UploadIncomplete(Conflict):
+    code = "upload_incomplete"
+
+
+class RevisionRequired(ServiceError):
+    code = "revision_required"
+
+
+class RevisionStale(ServiceError):
+    code = "revision_stale"
+
+
+class NotAcceptable(ServiceError):
+    code = "not_acceptable"
 
 
 class IdempotencyInProgress(Conflict):
@@ -58,6 +94,14 @@ class IdempotencyInProgress(Conflict):
 
 class IdempotencyMismatch(InvalidRequest):
     code = "idempotency_mismatch"
+
+
+class UrlForbidden(InvalidRequest):
+    code = "url_forbidden"
+
+
+class SourceForbidden(InvalidRequest):
+    code = "source_forbidden"
 
 
 class BodyTooLarge(ServiceError):

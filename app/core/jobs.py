@@ -7,13 +7,13 @@ dead can do no harm when it wakes up.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import ColumnElement, and_, case, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.core.clock import db_now
-from app.core.datasets import fail_dataset
+from app.core.datasets import OPEN, abandon_ingest
 from app.core.errors import JobFinished, LeaseLost, NotFound
 from app.core.ids import new_id
 from app.core.tables import Dataset, Job
@@ -23,9 +23,24 @@ FINAL = ("cancelled", "succeeded", "failed")
 STAGES = {
     "ingest": ["ingest"],
     "cluster": ["embed", "mine", "train", "evaluate", "register"],
+    "sweep": ["embed", "mine", "sweep"],
+    "finetune": ["embed", "mine", "finetune", "evaluate", "register"],
+    "predict": ["embed", "evaluate", "register"],
+    "map": ["embed", "mine", "project"],
+    "export": ["export"],
 }
 _HINT_BACKOFF = 60.0  # seconds at most between two messages for one waiting job
 _HINTS_A_SWEEP = 32
+
+
+class Wishes(Protocol):
+    """What the sender of any job may ask for."""
+
+    @property
+    def priority(self) -> int: ...
+
+    @property
+    def webhook_url(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -47,6 +62,7 @@ def create_job(
     kind: str,
     dataset: Dataset,
     config: dict[str, Any],
+    request: Wishes | None = None,
 ) -> Job:
     job = Job(
         id=new_id("job"),
@@ -56,6 +72,8 @@ def create_job(
         dataset_fingerprint=dataset.fingerprint,
         config=config,
         stages=STAGES[kind],
+        priority=request.priority if request else 0,
+        webhook_url=request.webhook_url if request else None,
     )
     session.add(job)
     session.flush()
@@ -129,7 +147,7 @@ def finish(
     _fenced(session, job_id, fence, values)
     job = session.get_one(Job, job_id)
     if job.kind == "ingest" and status != "succeeded":
-        fail_dataset(session, job.dataset_id, error or CANCELLED)
+        abandon_ingest(session, job.dataset_id, error or CANCELLED)
 
 
 def release(session: Session, job_id: str, fence: int, *, crashed: bool) -> None:
@@ -175,13 +193,13 @@ def cancel(session: Session, tenant: str, job_id: str) -> Job:
     )
     session.refresh(job)
     if job.status == "cancelled" and job.kind == "ingest":
-        fail_dataset(session, job.dataset_id, CANCELLED)
+        abandon_ingest(session, job.dataset_id, CANCELLED)
     return job
 
 
 def due_for_hint(session: Session) -> Sequence[str]:
     """Jobs whose next message is due: waiting ones with back-off, orphaned ones at once."""
-    open_job = Job.status.in_(["queued", "running", "cancelling"])
+    open_job = Job.status.in_(OPEN)
     due = (
         select(Job.id)
         .where(open_job, Job.hint_at <= db_now())

@@ -3,12 +3,24 @@
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import Field, SecretStr, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 MiB = 1024 * 1024
 GiB = 1024 * MiB
+
+
+def _split(value: Any) -> Any:
+    """`a, b` of a variable to a list."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Folders = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split)]
 
 
 class Settings(BaseSettings):
@@ -80,6 +92,37 @@ class Settings(BaseSettings):
     )
     predict_queue: int = Field(
         default=16, gt=0, description="Predict requests that may wait; more get 429."
+    )
+
+    source_folders: Folders = Field(
+        default=(), description="Folders, by comma, that datasets may be read from; empty: none."
+    )
+    source_buckets: Names = Field(
+        default=(),
+        description="`s3://bucket/prefix`, by comma, that datasets may be read from; empty: none.",
+    )
+    s3_endpoint: str = Field(
+        default="", description="Address of an S3-compatible store; empty means Amazon's."
+    )
+    source_urls: bool = Field(
+        default=False, description="Let datasets be read from public web addresses."
+    )
+    max_urls: int = Field(default=10_000, gt=0, description="Most addresses in one dataset.")
+    url_seconds: float = Field(default=30.0, gt=0, description="Longest time to fetch one address.")
+    upload_hours: float = Field(
+        default=48.0, gt=0, description="A resumable upload is dropped after this time."
+    )
+    delete_grace_seconds: float = Field(
+        default=300.0,
+        ge=0,
+        description="Time from deleting an image to removing its bytes from the storage.",
+    )
+    webhook_hosts: Names = Field(
+        default=(), description="Hosts, by comma, that may be told of finished jobs; empty: none."
+    )
+    webhook_secret: SecretStr | None = Field(
+        default=None,
+        description="Signs webhooks (Standard Webhooks): `whsec_` and base64 of 24 to 64 bytes.",
     )
 
     lease_seconds: float = Field(

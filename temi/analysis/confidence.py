@@ -44,6 +44,7 @@ class ConfidenceTally:
         self._entropy = 0.0
         self._assigned: list[npt.NDArray[np.int64]] = []
         self._probability: list[npt.NDArray[np.float64]] = []
+        self._margin: list[npt.NDArray[np.float64]] = []
 
     def add(self, probs: npt.NDArray[np.floating]) -> None:
         """Count further images: (B, C)."""
@@ -60,6 +61,10 @@ class ConfidenceTally:
     def probability(self) -> npt.NDArray[np.float64]:
         """Probability of that cluster: (N,)."""
         return np.concatenate([np.empty(0), *self._probability])
+
+    def margin(self) -> npt.NDArray[np.float64]:
+        """How far the next cluster is behind it: (N,); with one cluster, its whole probability."""
+        return np.concatenate([np.empty(0), *self._margin])
 
     def result(self) -> Confidence:
         probability = self.probability()
@@ -92,7 +97,12 @@ class ConfidenceTally:
         self._occupancy += block.sum(axis=0)
         self._entropy += float(entr(block).sum())
         self._assigned.append(assigned)
-        self._probability.append(block[np.arange(len(block)), assigned])
+        rows = np.arange(len(block))
+        probability = block[rows, assigned]
+        self._probability.append(probability)
+        others = block.copy()
+        others[rows, assigned] = 0.0
+        self._margin.append(probability - others.max(axis=1))
 
 
 def measure_confidence(probs: npt.NDArray[np.floating]) -> Confidence:

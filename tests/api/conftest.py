@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
-from app.core.clusterings import add_assignments, add_clusters, summarize
+from app.core.clusterings import Assigned
 from app.core.ids import new_id
 from app.core.jobs import Progress, claim, create_job, finish
 from app.core.registry import add_version
@@ -21,6 +21,7 @@ from tests.conftest import MakeClient, running_api
 from tests.images import jpeg_bytes, png_bytes, zip_of
 from worker import child
 from worker.context import JobContext
+from worker.registration import add_clustering
 
 Work = Callable[[str], list[Progress]]
 MakeClustering = Callable[..., str]
@@ -118,29 +119,23 @@ def store_clustering(
             manifest=_manifest(n_clusters),
             files={"model.safetensors": "00" * 32},
         ).version
-        session.add(
-            Clustering(
-                id=clustering_id,
-                tenant="default",
-                job_id=job.id,
-                dataset_id=dataset_id,
-                model_name=model,
-                model_version=version,
-                n_clusters=n_clusters,
-                image_count=len(images),
-                metrics={"temi": None, "kmeans": None},
-            )
+        clustering = Clustering(
+            id=clustering_id,
+            tenant="default",
+            job_id=job.id,
+            dataset_id=dataset_id,
+            model_name=model,
+            model_version=version,
+            n_clusters=n_clusters,
+            image_count=len(images),
+            metrics={"temi": None, "kmeans": None},
         )
-        session.flush()
-        assigned = np.arange(len(images), dtype=np.int32) % 2
-        sure = np.linspace(0.9, 0.5, len(images), dtype=np.float32)
-        examples = {
-            row: {"image_id": image.id, "name": image.name, "probability": float(sure[row])}
+        sure = np.linspace(0.9, 0.5, len(images)).tolist()
+        rows = (
+            Assigned(image.id, row % 2, sure[row], sure[row] / 2, 1 - sure[row])
             for row, image in enumerate(images)
-        }
-        add_clusters(session, clustering_id, summarize(assigned, sure, n_clusters), examples)
-        rows = zip([i.id for i in images], assigned.tolist(), sure.tolist(), strict=True)
-        add_assignments(session, clustering_id, rows)
+        )
+        add_clustering(session, clustering, rows)
     return clustering_id
 
 

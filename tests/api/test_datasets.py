@@ -5,11 +5,9 @@ from datetime import datetime
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import select
 
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
-from app.core.tables import Dataset
 from tests.api.conftest import Json, Work, upload
 from tests.images import jpeg_bytes, png_bytes, tar_of, zip_of
 
@@ -31,7 +29,8 @@ def test_an_upload_is_accepted_as_a_job(client: TestClient) -> None:
     job = answer.json()
     assert answer.headers["Location"] == f"/v1/jobs/{job['id']}"
     assert answer.headers["Retry-After"] == "1"
-    assert (job["kind"], job["status"], job["config"]) == ("ingest", "queued", {})
+    assert (job["kind"], job["status"]) == ("ingest", "queued")
+    assert job["config"]["source"]["type"] == "archive"
     assert job["progress"]["stages"] == ["ingest"]
     dataset = client.get(f"/v1/datasets/{job['dataset_id']}").json()
     assert (dataset["name"], dataset["status"], dataset["image_count"]) == (
@@ -57,7 +56,7 @@ def test_raw_archives(client: TestClient, work: Work, content_type: str, body: b
     work(job["id"])
     assert _names(client, job["dataset_id"]) == list(_FILES)
     dataset = client.get(f"/v1/datasets/{job['dataset_id']}").json()
-    assert dataset["bytes"] == len(body)
+    assert dataset["bytes"] == sum(map(len, _FILES.values()))
 
 
 def test_a_form_of_images(client: TestClient, work: Work) -> None:
@@ -93,8 +92,7 @@ def test_the_names_in_a_form_are_only_names(client: TestClient, work: Work) -> N
 
 def test_the_result_of_an_ingest(client: TestClient, work: Work, runtime: Runtime) -> None:
     job = upload(client, _FILES)
-    with runtime.db.read() as session:
-        key = session.scalars(select(Dataset.upload_key)).one()
+    key = job["config"]["source"]["key"]
     assert runtime.storage.exists(key)
     reports = work(job["id"])
     assert not runtime.storage.exists(key)  # its images are stored one by one now

@@ -24,9 +24,8 @@ def make_dataset(any_runtime: Runtime) -> MakeDataset:
         hashes: list[str] | None = None, *, names: str = "image", tenant: str = "t"
     ) -> Dataset:
         with any_runtime.db.write() as session:
-            dataset = create_dataset(
-                session, tenant=tenant, name="d", labels_from="none", upload_key="u", size=1
-            )
+            dataset = create_dataset(session, tenant=tenant, name="d")
+            dataset.end_position = dataset.image_count = len(hashes or [])
             for position, sha256 in enumerate(hashes or []):
                 session.add(
                     Image(
@@ -51,7 +50,12 @@ def make_job(any_runtime: Runtime, make_dataset: MakeDataset) -> MakeJob:
     def make(kind: str = "cluster", *, tenant: str = "t") -> Job:
         dataset = make_dataset(["00" * 32], tenant=tenant)
         with any_runtime.db.write() as session:
-            return create_job(session, tenant=tenant, kind=kind, dataset=dataset, config={"a": 1})
+            if kind == "ingest":  # its image is still on its way
+                dataset = session.get_one(Dataset, dataset.id)
+                dataset.end_position = dataset.image_count = 0
+            return create_job(
+                session, tenant=tenant, kind=kind, dataset=dataset, config={"source": {}}
+            )
 
     return make
 

@@ -1,90 +1,75 @@
-"""Summaries of clusters: everybody counted once, the surest first."""
+"""Clusterings as they are stored: everybody counted once, the surest first."""
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sqlalchemy import func, select
 
 from app.core import clusterings
-from app.core.clusterings import ClusterSummary, summarize
+from app.core.clusterings import Assigned, add_assignments, add_clusters, refresh_clusters
 from app.core.datasets import iterate_images
 from app.core.errors import NotFound
 from app.core.ids import new_id
 from app.core.runtime import Runtime
-from app.core.tables import Assignment, Cluster, Clustering, Job
-from tests.core.conftest import MakeJob
+from app.core.tables import Assignment, Cluster, Clustering, Dataset
+from tests.core.conftest import MakeDataset
 
-_cases = st.integers(1, 12).flatmap(
-    lambda n: st.tuples(
-        st.just(n),
-        st.lists(st.tuples(st.integers(0, n - 1), st.floats(0, 1, width=32)), max_size=60),
-    )
-)
+_SURE = [0.5, 0.9, 0.7]
 
 
-@given(_cases)
-def test_every_image_is_in_one_cluster(case: tuple[int, list[tuple[int, float]]]) -> None:
-    n_clusters, rows = case
-    assigned = np.array([cluster for cluster, _ in rows], dtype=np.int32)
-    probability = np.array([sure for _, sure in rows], dtype=np.float32)
-    summaries = summarize(assigned, probability, n_clusters)
-    assert [s.cluster_id for s in summaries] == list(range(n_clusters))
-    assert sum(s.size for s in summaries) == len(rows)
-    for summary in summaries:
-        members = np.flatnonzero(assigned == summary.cluster_id)
-        assert summary.size == len(members)
-        assert len(summary.examples) == min(8, len(members))
-        assert set(summary.examples) <= set(members.tolist())
-        if len(members) == 0:
-            assert summary.mean_probability is None
-        else:
-            assert summary.mean_probability == pytest.approx(probability[members].mean())
-            shown = probability[summary.examples]
-            assert (np.diff(shown) <= 0).all()
-            assert np.sort(shown).tolist() == np.sort(probability[members])[-len(shown) :].tolist()
-
-
-def _store(runtime: Runtime, job: Job, summaries: list[ClusterSummary]) -> str:
-    clustering_id = new_id("cl")
-    with runtime.db.write() as session:
-        ids = [i.id for page in iterate_images(session, job.dataset_id) for i in page]
-        session.add(
-            Clustering(
-                id=clustering_id,
-                tenant="t",
-                job_id=job.id,
-                dataset_id=job.dataset_id,
-                model_name="m",
-                model_version=1,
-                n_clusters=len(summaries),
-                image_count=len(ids),
-                metrics={},
-            )
+@pytest.fixture
+def clustering_id(any_runtime: Runtime, make_dataset: MakeDataset) -> str:
+    """Three images: two in cluster 0, one in cluster 1, none in cluster 2."""
+    dataset = make_dataset(["00" * 32, "11" * 32, "22" * 32])
+    with any_runtime.db.write() as session:
+        clustering = Clustering(
+            id=new_id("cl"),
+            tenant="t",
+            dataset_id=session.get_one(Dataset, dataset.id).id,
+            model_name="m",
+            model_version=1,
+            n_clusters=3,
+            image_count=3,
+            metrics={},
         )
+        session.add(clustering)
         session.flush()
-        example = {"image_id": ids[0], "name": "image 0", "probability": 0.5}
-        clusterings.add_clusters(session, clustering_id, summaries, {0: example})
-        rows = ((image_id, np.int32(0), np.float32(0.5)) for image_id in ids)
-        clusterings.add_assignments(session, clustering_id, rows)  # type: ignore[arg-type]
-    return clustering_id
+        ids = [i.id for page in iterate_images(session, dataset.id) for i in page]
+        rows = (
+            Assigned(image_id, int(row == 2), _SURE[row], 0.1, 0.2)
+            for row, image_id in enumerate(ids)
+        )
+        add_clusters(session, clustering.id, range(3))
+        add_assignments(session, clustering.id, rows)
+        refresh_clusters(session, clustering.id)
+    return clustering.id
 
 
-def test_a_clustering_is_stored_whole(any_runtime: Runtime, make_job: MakeJob) -> None:
-    summaries = summarize(np.array([0]), np.array([0.5]), 2)
-    clustering_id = _store(any_runtime, make_job(), summaries)
+def test_a_clustering_is_stored_whole(any_runtime: Runtime, clustering_id: str) -> None:
     with any_runtime.db.read() as session:
-        assert clusterings.get_clustering(session, "t", clustering_id).n_clusters == 2
+        assert clusterings.get_clustering(session, "t", clustering_id).n_clusters == 3
         rows = session.scalars(select(Cluster).order_by(Cluster.cluster_id)).all()
-        assert [(row.label, row.size) for row in rows] == [("cluster 0", 1), ("cluster 1", 0)]
-        assert rows[0].examples[0]["name"] == "image 0"
-        assert rows[1].mean_probability is None
-        assert session.scalar(select(func.count()).select_from(Assignment)) == 1
+        assert [(row.label, row.size) for row in rows] == [
+            ("cluster 0", 2),
+            ("cluster 1", 1),
+            ("cluster 2", 0),
+        ]
+        assert [row.mean_probability for row in rows] == [pytest.approx(0.7), 0.7, None]
+        assert session.scalar(select(func.count()).select_from(Assignment)) == 3
         with pytest.raises(NotFound):
             clusterings.get_clustering(session, "other", clustering_id)
 
 
+def test_the_surest_images_come_first(any_runtime: Runtime, clustering_id: str) -> None:
+    with any_runtime.db.read() as session:
+        found = clusterings.surest_images(session, clustering_id, 0)
+        assert [(image.name, a.probability) for a, image in found] == [
+            ("image 1", 0.9),
+            ("image 0", 0.5),
+        ]
+        assert len(clusterings.surest_images(session, clustering_id, 0, limit=1)) == 1
+        assert clusterings.surest_images(session, clustering_id, 2) == []
+
+
 def test_assignments_are_written_in_bounded_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusterings, "_INSERT_ROWS", 3)
-    rows = [(f"img_{i}", 0, 0.5) for i in range(7)]
+    rows = [Assigned(f"img_{i}", 0, 0.5, 0.1, 0.1) for i in range(7)]
     assert [len(chunk) for chunk in clusterings._chunks(rows)] == [3, 3, 1]

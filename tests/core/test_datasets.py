@@ -4,8 +4,9 @@ import pytest
 from sqlalchemy import update
 
 from app.core import datasets
-from app.core.errors import NotFound
+from app.core.errors import DatasetInUse, NotFound
 from app.core.ids import new_id
+from app.core.jobs import create_job
 from app.core.runtime import Runtime
 from app.core.tables import Dataset, DatasetIssue, Image
 from tests.core.conftest import MakeDataset
@@ -80,16 +81,50 @@ def test_the_last_position_is_an_images_or_an_issues(
         assert datasets.count_rows(session, dataset.id) == (3, 1, 1)
 
 
-def test_a_failed_dataset_keeps_its_issues_but_no_image(
+_ERROR = {"code": "c", "detail": "d"}
+
+
+def _abandon(runtime: Runtime, dataset: Dataset, end_position: int) -> Dataset:
+    with runtime.db.write() as session:
+        row = session.get_one(Dataset, dataset.id)
+        row.end_position = row.image_count = end_position
+        row.status = "ingesting"
+        session.flush()
+        datasets.abandon_ingest(session, dataset.id, _ERROR)
+    with runtime.db.read() as session:
+        return datasets.get_dataset(session, "t", dataset.id)
+
+
+def test_a_first_ingest_that_fails_leaves_no_image(
+    any_runtime: Runtime, make_dataset: MakeDataset
+) -> None:
+    failed = _abandon(any_runtime, make_dataset(_HASHES), 0)
+    assert (failed.status, failed.error) == ("failed", _ERROR)
+    with any_runtime.db.read() as session:
+        assert datasets.count_rows(session, failed.id)[0] == 0
+
+
+def test_a_later_ingest_that_fails_leaves_what_was_there(
+    any_runtime: Runtime, make_dataset: MakeDataset
+) -> None:
+    kept = _abandon(any_runtime, make_dataset(_HASHES), 2)
+    assert (kept.status, kept.error) == ("ready", None)
+    with any_runtime.db.read() as session:
+        assert [i.position for page in datasets.iterate_images(session, kept.id) for i in page] == [
+            0,
+            1,
+        ]
+
+
+def test_a_dataset_that_a_job_works_on_is_in_use(
     any_runtime: Runtime, make_dataset: MakeDataset
 ) -> None:
     dataset = make_dataset(_HASHES)
     with any_runtime.db.write() as session:
-        datasets.fail_dataset(session, dataset.id, {"code": "c", "detail": "d"})
-    with any_runtime.db.read() as session:
-        failed = datasets.get_dataset(session, "t", dataset.id)
-        assert (failed.status, failed.error) == ("failed", {"code": "c", "detail": "d"})
-        assert datasets.count_rows(session, dataset.id)[0] == 0
+        datasets.check_unused(session, dataset)
+        create_job(session, tenant="t", kind="cluster", dataset=dataset, config={})
+        with pytest.raises(DatasetInUse):
+            datasets.check_unused(session, dataset)
 
 
 def test_another_tenants_dataset_and_image_are_not_there(

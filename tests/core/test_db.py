@@ -15,9 +15,7 @@ from app.core.tables import Dataset, Image
 
 def _add(db: Database, name: str) -> str:
     with db.write() as session:
-        return create_dataset(
-            session, tenant="t", name=name, labels_from="none", upload_key="u", size=1
-        ).id
+        return create_dataset(session, tenant="t", name=name).id
 
 
 def _names(db: Database) -> list[str]:
@@ -33,9 +31,7 @@ def test_a_write_is_kept(any_runtime: Runtime) -> None:
 def test_an_error_leaves_nothing(any_runtime: Runtime) -> None:
     def fail() -> None:
         with any_runtime.db.write() as session:
-            create_dataset(
-                session, tenant="t", name="half", labels_from="none", upload_key="u", size=1
-            )
+            create_dataset(session, tenant="t", name="half")
             raise RuntimeError("in the middle")
 
     with pytest.raises(RuntimeError, match="in the middle"):
@@ -47,7 +43,7 @@ def test_an_error_leaves_nothing(any_runtime: Runtime) -> None:
 
 def test_what_is_not_committed_is_not_seen(any_runtime: Runtime) -> None:
     with any_runtime.db.write() as session:
-        create_dataset(session, tenant="t", name="soon", labels_from="none", upload_key="u", size=1)
+        create_dataset(session, tenant="t", name="soon")
         assert _names(any_runtime.db) == []
     assert _names(any_runtime.db) == ["soon"]
 

@@ -7,7 +7,8 @@ import pytest
 
 from app.core.datasets import create_dataset
 from app.core.ids import new_id
-from app.core.jobs import Progress, claim, create_job
+from app.core.job_requests.ingest import create_ingest_job
+from app.core.jobs import Progress, claim
 from app.core.runtime import Runtime
 from app.core.tables import Job
 from worker.context import JobContext
@@ -25,15 +26,9 @@ def add_ingest() -> AddIngest:
         key = f"uploads/{new_id('up')}"
         runtime.storage.write(key, data)
         with runtime.db.write() as session:
-            dataset = create_dataset(
-                session,
-                tenant="default",
-                name="test",
-                labels_from=labels_from,
-                upload_key=key,
-                size=len(data),
-            )
-            return create_job(session, tenant="default", kind="ingest", dataset=dataset, config={})
+            dataset = create_dataset(session, tenant="default", name="test")
+            source = {"type": "archive", "key": key, "labels_from": labels_from}
+            return create_ingest_job(session, tenant="default", dataset=dataset, source=source)
 
     return add
 

@@ -52,14 +52,15 @@ def test_figures_without_labels(
     probs = model.predict_proba(features)
     expected = measure_confidence(probs)
 
-    metrics, assigned, probability = evaluate_clustering(
-        context, features, model, CONFIG, NEIGHBORS
-    )
+    metrics, placing = evaluate_clustering(context, features, model, CONFIG, NEIGHBORS)
 
-    np.testing.assert_array_equal(assigned, probs.argmax(axis=1))
-    np.testing.assert_allclose(probability, probs.max(axis=1), rtol=1e-5)
-    assert assigned.dtype == np.int32
-    assert probability.dtype == np.float32
+    ranked = np.sort(probs, axis=1)
+    np.testing.assert_array_equal(placing.cluster, probs.argmax(axis=1))
+    np.testing.assert_allclose(placing.probability, ranked[:, -1], rtol=1e-5)
+    np.testing.assert_allclose(placing.margin, ranked[:, -1] - ranked[:, -2], atol=1e-6)
+    assert placing.distance.shape == placing.cluster.shape
+    assert placing.cluster.dtype == np.int32
+    assert placing.probability.dtype == np.float32
     for name in (
         "mean_probability",
         "median_probability",
@@ -77,7 +78,7 @@ def test_figures_without_labels(
 def test_labels_add_scores(runtime: Runtime, add_ingest: AddIngest, claimed: Claimed) -> None:
     context = context_of(runtime, add_ingest, claimed, "folder")
 
-    metrics, _, _ = evaluate_clustering(context, some_features(), some_model(), CONFIG, NEIGHBORS)
+    metrics, _ = evaluate_clustering(context, some_features(), some_model(), CONFIG, NEIGHBORS)
 
     assert metrics["temi"]["n_labelled"] == 12
     assert metrics["kmeans"]["n_clusters"] == 4
@@ -90,6 +91,6 @@ def test_neighbors_are_not_required(
 ) -> None:
     context = context_of(runtime, add_ingest, claimed, "folder")
 
-    metrics, _, _ = evaluate_clustering(context, some_features(), some_model(), CONFIG)
+    metrics, _ = evaluate_clustering(context, some_features(), some_model(), CONFIG)
 
     assert metrics["neighbor_precision"] is None

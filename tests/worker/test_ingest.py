@@ -51,7 +51,7 @@ def test_bytes_are_stored_under_their_hash_and_the_upload_is_dropped(
 ) -> None:
     data = png_bytes()
     job = add_ingest(runtime, zip_of({"a.png": data, "again.png": data}))
-    upload = dataset_of(runtime, job).upload_key
+    upload = job.config["source"]["key"]
 
     run_ingest(claimed(runtime, job.id))
 

@@ -1,0 +1,9 @@
+"""What goes over the wire. Tables and library types never do."""
+
+from app.api.schemas.clusterings import *  # noqa: F403
+from app.api.schemas.common import *  # noqa: F403
+from app.api.schemas.datasets import *  # noqa: F403
+from app.api.schemas.job_requests import *  # noqa: F403
+from app.api.schemas.jobs import *  # noqa: F403
+from app.api.schemas.models import *  # noqa: F403
+from app.api.schemas.system import *  # noqa: F403

@@ -1,0 +1,34 @@
+"""What every resource's wire format shares."""
+
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, Field
+
+T = TypeVar("T")
+
+
+class Page(BaseModel, Generic[T]):
+    data: list[T]
+    next_cursor: str | None = Field(description="Ask with it for the next page.")
+    has_more: bool
+
+
+class ErrorInfo(BaseModel):
+    code: str
+    detail: str
+
+
+def to_time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def shown_fields(schema: type[BaseModel], row: object) -> dict[str, Any]:
+    """The columns that the schema shows as they are; times become readable ones."""
+    found: dict[str, Any] = {}
+    for name in schema.model_fields:
+        if hasattr(row, name):
+            value = getattr(row, name)
+            is_time = name.endswith("_at") and isinstance(value, float)
+            found[name] = to_time(value) if is_time else value
+    return found

@@ -1,0 +1,56 @@
+"""Datasets and images."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from app.api.schemas.common import ErrorInfo, shown_fields
+from app.core import tables
+
+
+class Dataset(BaseModel):
+    id: str = Field(examples=["ds_01k9z3m4q5r6s7t8v9w0x1y2z3"])
+    name: str
+    status: Literal["ingesting", "ready", "failed"]
+    fingerprint: str | None = Field(description="Hash of the images and their order.")
+    image_count: int
+    issue_count: int = Field(description="Files that could not be used; see the issues list.")
+    labelled_count: int
+    bytes: int = Field(description="Size of the images.")
+    error: ErrorInfo | None
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, row: tables.Dataset) -> "Dataset":
+        return cls(**shown_fields(cls, row))
+
+
+class Image(BaseModel):
+    id: str = Field(examples=["img_01k9z3m4q5r6s7t8v9w0x1y2z3"])
+    dataset_id: str
+    name: str = Field(description="As it was called in the upload.")
+    sha256: str
+    width: int
+    height: int
+    format: str
+    bytes: int
+    label: str | None = Field(description="A label that came with it; used for metrics only.")
+    metadata: dict[str, Any] = Field(description="What the manifest said about it.")
+    notes: list[str] = Field(description="What was changed to read it, such as animation left out.")
+
+    @classmethod
+    def of(cls, row: tables.Image) -> "Image":
+        return cls(**(shown_fields(cls, row) | {"metadata": row.attributes}))
+
+
+class DatasetIssue(BaseModel):
+    id: str
+    name: str
+    code: str = Field(examples=["image_undecodable"])
+    detail: str
+
+    @classmethod
+    def of(cls, row: tables.DatasetIssue) -> "DatasetIssue":
+        return cls(**shown_fields(cls, row))

@@ -1,0 +1,60 @@
+"""Jobs."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from app.api.schemas.common import ErrorInfo, shown_fields
+from app.core import tables
+
+JobKind = Literal["ingest", "cluster", "sweep", "finetune", "predict", "map", "export"]
+JobStatus = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
+
+
+class JobProgress(BaseModel):
+    stage: str | None
+    stages: list[str]
+    completed: int
+    total: int = Field(description="0 while it is not known.")
+    rate: float | None = Field(description="Items a second in this stage.")
+    eta_seconds: float | None = Field(description="Until the end of this stage.")
+
+
+class JobCounts(BaseModel):
+    total: int
+    completed: int
+    failed: int
+
+
+class Job(BaseModel):
+    id: str = Field(examples=["job_01k9z3m4q5r6s7t8v9w0x1y2z3"])
+    kind: JobKind
+    status: JobStatus
+    dataset_id: str
+    config: dict[str, Any] = Field(description="As it was frozen when the job was created.")
+    progress: JobProgress
+    counts: JobCounts
+    timings: dict[str, Any] = Field(description="Seconds of each stage that has ended.")
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    result: dict[str, Any] | None
+    error: ErrorInfo | None
+
+    @classmethod
+    def of(cls, row: tables.Job) -> "Job":
+        left = max(0, row.total - row.completed)
+        running = row.status == "running" and row.rate and row.total
+        return cls(
+            **shown_fields(cls, row),
+            progress=JobProgress(
+                stage=row.stage,
+                stages=row.stages,
+                completed=row.completed,
+                total=row.total,
+                rate=row.rate,
+                eta_seconds=round(left / row.rate, 1) if running and row.rate else None,
+            ),
+            counts=JobCounts(total=row.total, completed=row.completed, failed=row.failed),
+        )

@@ -1,0 +1,13 @@
+"""Health."""
+
+from pydantic import BaseModel
+
+
+class Check(BaseModel):
+    ok: bool
+    detail: str | None = None
+
+
+class Readiness(BaseModel):
+    ready: bool
+    checks: dict[str, Check]

@@ -1,0 +1,49 @@
+"""The tables. Times are seconds since 1970 by the database's clock."""
+
+from app.core.tables.base import Base
+from app.core.tables.clusterings import (
+    EXCLUDED,
+    Assignment,
+    AssignmentChange,
+    Cluster,
+    Clustering,
+    ClusteringOperation,
+    Export,
+)
+from app.core.tables.datasets import (
+    CondemnedBlob,
+    Dataset,
+    DatasetIssue,
+    Duplicate,
+    Embedding,
+    Image,
+    Upload,
+)
+from app.core.tables.jobs import IdempotencyKey, Job, JobCurve, JobLog, WebhookDelivery
+from app.core.tables.models import Model, ModelAlias, ModelVersion
+
+__all__ = [
+    "EXCLUDED",
+    "Assignment",
+    "AssignmentChange",
+    "Base",
+    "Cluster",
+    "Clustering",
+    "ClusteringOperation",
+    "CondemnedBlob",
+    "Dataset",
+    "DatasetIssue",
+    "Duplicate",
+    "Embedding",
+    "Export",
+    "IdempotencyKey",
+    "Image",
+    "Job",
+    "JobCurve",
+    "JobLog",
+    "Model",
+    "ModelAlias",
+    "ModelVersion",
+    "Upload",
+    "WebhookDelivery",
+]

@@ -1,0 +1,50 @@
+"""The model registry."""
+
+from typing import Any
+
+from sqlalchemy import Double, ForeignKey, Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.core.clock import db_now
+from app.core.tables.base import Base, created_at_column, id_column, tenant_column
+
+
+class Model(Base):
+    __tablename__ = "models"
+    __table_args__ = (Index("ix_models_tenant_name", "tenant", "name", unique=True),)
+
+    id: Mapped[str] = id_column()
+    tenant: Mapped[str] = tenant_column()
+    name: Mapped[str] = mapped_column(String(100))
+    latest_version: Mapped[int] = mapped_column(default=0)
+    created_at: Mapped[float] = created_at_column()
+
+
+class ModelVersion(Base):
+    """Immutable: the manifest and the hashes of its files never change."""
+
+    __tablename__ = "model_versions"
+
+    model_id: Mapped[str] = mapped_column(
+        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
+    )
+    version: Mapped[int] = mapped_column(primary_key=True)
+    job_id: Mapped[str | None] = mapped_column(
+        ForeignKey("jobs.id", ondelete="SET NULL"), unique=True
+    )
+    clustering_id: Mapped[str] = mapped_column(String(40))
+    folder: Mapped[str] = mapped_column(String(200))
+    manifest: Mapped[dict[str, Any]]
+    files: Mapped[dict[str, Any]]  # name -> sha256
+    created_at: Mapped[float] = created_at_column()
+
+
+class ModelAlias(Base):
+    __tablename__ = "model_aliases"
+
+    model_id: Mapped[str] = mapped_column(
+        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
+    )
+    alias: Mapped[str] = mapped_column(String(64), primary_key=True)
+    version: Mapped[int]
+    updated_at: Mapped[float] = mapped_column(Double(), default=db_now(), onupdate=db_now())

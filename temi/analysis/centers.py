@@ -1,0 +1,32 @@
+"""How far every image is from the middle of its cluster."""
+
+import numpy as np
+import numpy.typing as npt
+
+from temi.standardize import chunks
+
+
+def center_distances(
+    features: npt.NDArray[np.floating], assigned: npt.NDArray[np.integer], n_clusters: int
+) -> npt.NDArray[np.float32]:
+    """1 - cosine to the mean direction of the cluster: (N,). Outliers come out large.
+
+    Two passes over the features, of which a part is held at a time.
+    """
+    centers = np.zeros((n_clusters, features.shape[1]), dtype=np.float64)
+    for rows in chunks(len(features)):
+        np.add.at(centers, assigned[rows], _unit(features[rows]))
+    centers = _unit(centers)
+    distances = np.empty(len(features), dtype=np.float32)
+    for rows in chunks(len(features)):
+        cosines = np.einsum("nd,nd->n", _unit(features[rows]), centers[assigned[rows]])
+        distances[rows] = 1.0 - np.clip(cosines, -1.0, 1.0)
+    return distances
+
+
+def _unit(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Rows of length one; a row of zeros stays."""
+    exact = np.asarray(rows, dtype=np.float64)
+    length = np.linalg.norm(exact, axis=1, keepdims=True)
+    unit: npt.NDArray[np.float64] = exact / np.where(length > 0, length, 1.0)
+    return unit
