@@ -8,6 +8,7 @@ Both are timed on the same machine in the same run; looking at the clusters is n
 """
 
 import argparse
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -104,15 +105,19 @@ def main() -> None:
     parser.add_argument("--images", type=Path, action="append", help="zip or folder of classes")
     parser.add_argument("--heads", type=int, default=16, help="of the paper's recipe")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="a file to write the curves to")
     arguments = parser.parse_args()
     chosen = [sets.images(path) for path in arguments.images or ()] or [sets.digits()]
+    rows = []
     for data in chosen:
         for seed in range(arguments.seeds):
-            row = compare(data, arguments.heads, seed)
+            rows.append(compare(data, arguments.heads, seed))
+            print({name: value for name, value in rows[-1].items() if "curve" not in name})
             for name in ("curve", "paper curve"):
-                points = " ".join(f"{s:.0f}s:{a:.1f}" for _, s, a in row.pop(name))
-                print(f"  {name}: {points}")
-            print(row, flush=True)
+                points = " ".join(f"{s:.0f}s:{a:.1f}" for _, s, a in rows[-1][name])
+                print(f"  {name}: {points}", flush=True)
+            if arguments.json:
+                arguments.json.write_text(json.dumps(rows))
 
 
 if __name__ == "__main__":
