@@ -4,9 +4,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy.orm import Session
 
+from app.core import job_records
 from app.core.jobs import Progress, check_fence, record_timing
 from app.core.runtime import Runtime
 from app.core.tables import Job
@@ -31,6 +33,22 @@ class JobContext:
     def record_timing(self, stage: str, seconds: float, *, skipped: bool) -> None:
         with self.runtime.db.write() as session:
             record_timing(session, self.job.id, self.fence, stage, seconds, skipped)
+
+    def log(self, message: str, level: str = "info") -> None:
+        """A line for those who wait for the job: debug, info, warning or error."""
+        most = job_records.MOST_LINES - job_records.LAST_LINES
+        with self.transaction() as session:
+            job_records.add_log(session, self.job.id, message, level, most_lines=most)
+
+    def curve(self, step: int, values: dict[str, Any]) -> None:
+        """A point of the job's curves, such as losses; one of the same step is replaced."""
+        with self.transaction() as session:
+            job_records.add_curve(session, self.job.id, step, values)
+
+    def forget_curve_after(self, step: int) -> None:
+        """For a run that goes on from a checkpoint of this step."""
+        with self.transaction() as session:
+            job_records.forget_curve_after(session, self.job.id, step)
 
     def meter(self, stage: str, total: int, completed: int = 0) -> "Meter":
         return Meter(self, stage, total, completed)

@@ -1,0 +1,64 @@
+"""What a running job writes of itself counts only while it holds the job."""
+
+import pytest
+from sqlalchemy import func, select
+
+from app.core import job_records
+from app.core.errors import LeaseLost
+from app.core.jobs import claim
+from app.core.runtime import Runtime
+from app.core.tables import Job, JobCurve, JobLog
+from tests.images import jpeg_bytes, zip_of
+from tests.worker.conftest import AddIngest, Claimed
+from worker.context import JobContext
+
+
+@pytest.fixture
+def context(any_runtime: Runtime, add_ingest: AddIngest, claimed: Claimed) -> JobContext:
+    return claimed(any_runtime, add_ingest(any_runtime, zip_of({"a.jpg": jpeg_bytes()})).id)
+
+
+def test_lines_and_points_are_there_at_once(context: JobContext) -> None:
+    context.log("began")
+    context.log("hm", "warning")
+    context.curve(1, {"loss": 3.0})
+    context.curve(2, {"loss": 2.0})
+    context.curve(3, {"loss": 1.0})
+    context.forget_curve_after(2)
+    context.curve(2, {"loss": 2.5})
+    with context.runtime.db.read() as session:
+        lines = session.execute(select(JobLog.level, JobLog.message).order_by(JobLog.number))
+        points = session.execute(select(JobCurve.step, JobCurve.values).order_by(JobCurve.step))
+        assert [tuple(line) for line in lines] == [("info", "began"), ("warning", "hm")]
+        assert [tuple(point) for point in points] == [(1, {"loss": 3.0}), (2, {"loss": 2.5})]
+
+
+def test_a_job_that_was_taken_over_says_no_more(context: JobContext) -> None:
+    context.curve(5, {"loss": 1.0})
+    with context.runtime.db.write() as session:
+        session.get_one(Job, context.job.id).lease_until = 0.0
+        session.flush()
+        assert claim(session, context.job.id, worker="other", lease_seconds=60) is not None
+    for write in (
+        lambda: context.log("from the dead"),
+        lambda: context.curve(5, {"loss": 9.0}),
+        lambda: context.forget_curve_after(0),
+    ):
+        with pytest.raises(LeaseLost):
+            write()
+    with context.runtime.db.read() as session:
+        assert session.scalar(select(func.count()).select_from(JobLog)) == 0
+        assert session.scalars(select(JobCurve.values)).all() == [{"loss": 1.0}]
+
+
+def test_room_is_left_for_how_the_job_ends(
+    context: JobContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_records, "MOST_LINES", 8)
+    monkeypatch.setattr(job_records, "LAST_LINES", 3)
+    for number in range(10):
+        context.log(f"line {number}")
+    with context.runtime.db.read() as session:
+        messages = session.scalars(select(JobLog.message).order_by(JobLog.number)).all()
+    assert messages[:4] == [f"line {number}" for number in range(4)]
+    assert len(messages) == 5
