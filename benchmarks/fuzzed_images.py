@@ -1,0 +1,86 @@
+"""Ten thousand damaged image files through the decoder: none may crash it or hold it up.
+
+.venv/bin/python -m benchmarks.fuzzed_images
+"""
+
+import argparse
+import collections
+import random
+import time
+
+from app.core.errors import ImageRejected
+from app.core.images import MEDIA_TYPES, decode_image
+from tests.images import image_bytes
+
+SLOW_SECONDS = 1.0
+
+
+def samples() -> list[bytes]:
+    """Small files of every format and of several kinds of pixels."""
+    found = []
+    for format_ in MEDIA_TYPES:
+        for mode, color in (("RGB", (90, 120, 30)), ("L", 77), ("RGBA", (9, 99, 199, 50))):
+            for size in ((9, 7), (64, 48)):
+                try:
+                    found.append(image_bytes(format_, color, size, mode))  # type: ignore[arg-type]
+                except OSError:  # a format that has no such pixels
+                    continue
+    return found
+
+
+def damage(data: bytes, rng: random.Random) -> bytes:
+    """One of the ways that files get broken, or are made to break things."""
+    way = rng.randrange(6)
+    broken = bytearray(data)
+    if way == 0:
+        return data[: rng.randrange(len(data))]
+    if way == 1:
+        for _ in range(rng.randint(1, 8)):
+            broken[rng.randrange(len(broken))] = rng.randrange(256)
+    elif way == 2:  # numbers in headers
+        at = rng.randrange(max(1, min(len(broken) - 4, 64)))
+        broken[at : at + 4] = rng.choice([b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\0"])
+    elif way == 3:
+        at = rng.randrange(len(broken))
+        broken[at:at] = rng.randbytes(rng.randint(1, 64))
+    elif way == 4:
+        at, length = rng.randrange(len(broken)), rng.randint(1, 64)
+        del broken[at : at + length]
+    else:
+        at = rng.randrange(min(16, len(broken)), len(broken) + 1)
+        broken[at:] = rng.randbytes(rng.randint(0, 512))
+    return bytes(broken)
+
+
+def fuzz(count: int, seed: int = 0) -> dict[str, float]:
+    rng, originals = random.Random(seed), samples()
+    outcomes: collections.Counter[str] = collections.Counter()
+    slowest = 0.0
+    for _ in range(count):
+        data = damage(rng.choice(originals), rng)
+        started = time.perf_counter()
+        try:
+            decode_image(data)
+            outcome = "read"
+        except ImageRejected:
+            outcome = "refused"
+        except BaseException:  # noqa: BLE001 - which is what is looked for
+            outcome = "crashed"
+        seconds = time.perf_counter() - started
+        slowest = max(slowest, seconds)
+        outcomes[outcome] += 1
+        outcomes["slow"] += seconds > SLOW_SECONDS
+    return {"files": count, "slowest seconds": round(slowest, 3), **outcomes}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    started = time.monotonic()
+    print(fuzz(arguments.count, arguments.seed), f"in {time.monotonic() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
