@@ -21,19 +21,24 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.NotAcceptable: 406,
     core.Conflict: 409,
     core.RevisionStale: 412,
+    core.TusVersion: 412,
     core.BodyTooLarge: 413,
     core.TooManyParts: 413,
     core.UnsupportedFormat: 415,
+    core.UnsupportedMediaType: 415,
     core.InvalidRequest: 422,
     core.ImageRejected: 422,
     core.ArchiveRejected: 422,
+    core.UploadLocked: 423,
     core.RevisionRequired: 428,
     core.QueueFull: 429,
+    core.ChecksumMismatch: 460,  # of the tus protocol
     core.ModelIntegrity: 503,
     core.PredictorUnavailable: 503,
     core.StorageFull: 507,
 }
 _SCHEMA_NAMES = ("cluster", "sweep", "finetune", "predict", "map", "export")
+_SCHEMA_NAMES += ("rename", "merge", "split", "move", "exclude", "undo")
 _RETRY_AFTER = {429: "2", 503: "5"}
 
 
@@ -59,7 +64,7 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For a route's OpenAPI entry: these statuses answer with a problem."""
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
-        status: {"model": Problem, "description": HTTPStatus(status).phrase, "content": content}
+        status: {"model": Problem, "description": _phrase(status), "content": content}
         for status in statuses
     }
 
@@ -79,7 +84,7 @@ def problem(
     request_id: str | None = getattr(request.state, "request_id", None)
     body = Problem(
         type="about:blank",
-        title=HTTPStatus(status).phrase,
+        title=_phrase(status),
         status=status,
         detail=detail,
         instance=request.url.path,
@@ -99,10 +104,14 @@ def problem(
     )
 
 
+def _phrase(status: int) -> str:
+    return "Checksum Mismatch" if status == 460 else HTTPStatus(status).phrase
+
+
 def _field_of(error: dict[str, Any]) -> str:
     """The field as the sender wrote it: the name of the schema that was chosen is none."""
     path = [str(part) for part in error["loc"][1:]]
-    if error["type"] == "union_tag_invalid":
+    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         path.append("kind")
     elif path and path[0] in _SCHEMA_NAMES:
         del path[0]

@@ -68,12 +68,36 @@ class NothingToUndo(Conflict):
     code = "nothing_to_undo"
 
 
+class FeaturesMissing(Conflict):
+    code = "features_missing"
+
+
+class ClusteringInUse(Conflict):
+    code = "clustering_in_use"
+
+
 class UploadOffset(Conflict):
     code = "upload_offset"
 
 
 class UploadIncomplete(Conflict):
     code = "upload_incomplete"
+
+
+class UploadLocked(ServiceError):
+    code = "upload_locked"
+
+
+class ChecksumMismatch(ServiceError):
+    code = "checksum_mismatch"
+
+
+class TusVersion(ServiceError):
+    code = "tus_version"
+
+
+class UnsupportedMediaType(ServiceError):
+    code = "unsupported_media_type"
 
 
 class RevisionRequired(ServiceError):
@@ -96,12 +120,8 @@ class IdempotencyMismatch(InvalidRequest):
     code = "idempotency_mismatch"
 
 
-class UrlForbidden(InvalidRequest):
-    code = "url_forbidden"
-
-
-class SourceForbidden(InvalidRequest):
-    code = "source_forbidden"
+class ManifestInvalid(InvalidRequest):
+    code = "manifest_invalid"
 
 
 class BodyTooLarge(ServiceError):
@@ -172,3 +192,23 @@ class ImageTooLarge(ImageRejected):
 
 class UnsupportedFormat(ImageRejected):
     code = "unsupported_format"
+
+
+class SourceUnreadable(ImageRejected):
+    code = "source_unreadable"
+
+
+class UrlUnreachable(ImageRejected):
+    code = "url_unreachable"
+
+
+class UrlForbidden(InvalidRequest, ImageRejected):
+    """Of a request as a whole, or of one address among many."""
+
+    code = "url_forbidden"
+
+
+class SourceForbidden(InvalidRequest, ImageRejected):
+    """Of a request as a whole, or of one file among many."""
+
+    code = "source_forbidden"
