@@ -1,38 +1,67 @@
 """A typed client of the TEMI service: httpx and pydantic, no torch."""
 
 from temi_client.client import TemiClient
-from temi_client.errors import ApiError, JobFailed, ServiceUnreachable, TemiClientError
+from temi_client.downloads import Progress
+from temi_client.errors import (
+    ApiError,
+    CorruptDownload,
+    JobFailed,
+    ServiceUnreachable,
+    TemiClientError,
+    UploadInterrupted,
+)
 from temi_client.models import (
     Assignment,
     Cluster,
     Clustering,
+    CurvePoint,
     Dataset,
     DatasetIssue,
+    Duplicate,
+    Export,
     Image,
+    ImageLabel,
     Job,
+    LabelRow,
+    LogLine,
     Model,
     ModelVersion,
+    Operation,
     Prediction,
     Predictions,
     Readiness,
+    Upload,
 )
+from temi_client.resources.uploads import Source
 
 __all__ = [
     "ApiError",
     "Assignment",
     "Cluster",
     "Clustering",
+    "CorruptDownload",
+    "CurvePoint",
     "Dataset",
     "DatasetIssue",
+    "Duplicate",
+    "Export",
     "Image",
+    "ImageLabel",
     "Job",
     "JobFailed",
+    "LabelRow",
+    "LogLine",
     "Model",
     "ModelVersion",
+    "Operation",
     "Prediction",
     "Predictions",
+    "Progress",
     "Readiness",
     "ServiceUnreachable",
+    "Source",
     "TemiClient",
     "TemiClientError",
+    "Upload",
+    "UploadInterrupted",
 ]

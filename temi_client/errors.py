@@ -22,6 +22,14 @@ class ServiceUnreachable(TemiClientError):
         self.reason = reason
 
 
+class UploadInterrupted(ServiceUnreachable):
+    """A resumable upload broke off; what has arrived waits under `upload_id`."""
+
+    def __init__(self, base_url: str, reason: str, upload_id: str) -> None:
+        super().__init__(base_url, reason)
+        self.upload_id = upload_id
+
+
 class ApiError(TemiClientError):
     """The service answered with an error (application/problem+json)."""
 
@@ -41,6 +49,15 @@ class ApiError(TemiClientError):
         self.request_id = request_id
         self.errors = tuple(errors)
         self.retry_after = retry_after
+
+
+class CorruptDownload(TemiClientError):
+    """The bytes that arrived are not those that the service had announced; none were kept."""
+
+    def __init__(self, path: str, expected: str, found: str) -> None:
+        super().__init__(f"{path} arrived damaged: sha256 {found}, not {expected}")
+        self.expected = expected
+        self.found = found
 
 
 class JobFailed(TemiClientError):

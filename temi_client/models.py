@@ -29,10 +29,12 @@ class Dataset(_Answer):
     bytes: int = 0
     error: ErrorInfo | None = None
     created_at: datetime
+    updated_at: datetime | None = None
 
 
 class Image(_Answer):
     id: str
+    dataset_id: str | None = None
     name: str
     sha256: str
     width: int
@@ -40,6 +42,7 @@ class Image(_Answer):
     format: str
     bytes: int
     label: str | None = None
+    metadata: dict[str, Any] = {}
     notes: list[str] = []
 
 
@@ -48,6 +51,25 @@ class DatasetIssue(_Answer):
     name: str
     code: str
     detail: str
+
+
+class Duplicate(_Answer):
+    """An image that shows what an earlier one shows."""
+
+    image_id: str
+    name: str | None = None
+    original_id: str
+    original_name: str | None = None
+    kind: str
+    similarity: float
+
+
+class Upload(_Answer):
+    """A resumable upload: `offset` of its `length` bytes have arrived."""
+
+    id: str
+    offset: int
+    length: int
 
 
 class JobProgress(_Answer):
@@ -85,6 +107,18 @@ class Job(_Answer):
         return self.status in FINAL_STATUSES
 
 
+class LogLine(_Answer):
+    number: int
+    at: datetime
+    level: str
+    message: str
+
+
+class CurvePoint(_Answer):
+    step: int
+    values: dict[str, Any]
+
+
 class ModelRef(_Answer):
     name: str
     version: int
@@ -92,7 +126,7 @@ class ModelRef(_Answer):
 
 class Clustering(_Answer):
     id: str
-    job_id: str
+    job_id: str | None = None  # none once the job was deleted
     dataset_id: str
     model: ModelRef
     n_clusters: int
@@ -119,9 +153,58 @@ class Cluster(_Answer):
 class Assignment(_Answer):
     image_id: str
     name: str
-    cluster_id: int
-    label: str
+    cluster_id: int  # -1 if the image was taken out
+    label: str | None = None
     probability: float
+    margin: float | None = None  # to the second likeliest cluster
+    distance: float | None = None  # to the centre of its cluster
+
+
+class LabelRow(_Answer):
+    """One row of a dataset's labels."""
+
+    image_id: str
+    name: str
+    sha256: str | None = None
+    cluster_id: int | None = None
+    label: str | None = None
+    probability: float | None = None
+
+
+class ImageLabel(_Answer):
+    """Where one clustering has put an image."""
+
+    clustering_id: str
+    cluster_id: int
+    label: str | None = None
+    probability: float
+
+
+class Operation(_Answer):
+    """One step of the people who sort; it made `revision`."""
+
+    revision: int
+    kind: str
+    arguments: dict[str, Any] = {}
+    moved: int = 0  # images
+    undoes: int | None = None
+    undone_by: int | None = None
+    created_at: datetime
+
+
+class Export(_Answer):
+    id: str
+    job_id: str | None = None
+    clustering_id: str
+    revision: int
+    format: str
+    filters: dict[str, Any] = {}
+    filename: str
+    media_type: str
+    image_count: int
+    bytes: int
+    sha256: str
+    created_at: datetime
 
 
 class Model(_Answer):
@@ -153,6 +236,7 @@ class Prediction(_Answer):
     label: str | None = None
     probability: float | None = None
     top_k: list[ClusterProbability] = []
+    probabilities: list[float] | None = None  # of every cluster, if asked for
     error: ErrorInfo | None = None
 
 

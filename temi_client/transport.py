@@ -1,7 +1,8 @@
 """Sending one request: retries, and errors from problem+json."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import httpx
@@ -28,6 +29,10 @@ class Transport:
     def base_url(self) -> str:
         return str(self._client.base_url).rstrip("/")
 
+    @property
+    def retries(self) -> int:
+        return self._retries
+
     def send(
         self,
         method: str,
@@ -37,36 +42,79 @@ class Transport:
         headers: dict[str, str] | None = None,
         params: dict[str, Any] | None = None,
         json: Any = None,
+        retry: bool = True,
     ) -> httpx.Response:
         """The answer, if it is a good one; broken connections and a busy service are retried."""
-        retrying = Retrying(
-            retry=retry_if_exception(_worth_retrying),
-            stop=stop_after_attempt(self._retries + 1),
-            wait=_wait,
-            reraise=True,
-        )
-        return retrying(self._attempt, method, path, body, headers, params, json)
 
-    def _attempt(
-        self,
-        method: str,
-        path: str,
-        body: Body,
-        headers: dict[str, str] | None,
-        params: dict[str, Any] | None,
-        json: Any,
-    ) -> httpx.Response:
-        try:
+        def attempt() -> httpx.Response:
             with body() as content:
                 sent_headers = {**(headers or {}), **content.pop("headers", {})}
-                response = self._client.request(
+                request = self._client.build_request(
                     method, path, params=params, json=json, headers=sent_headers, **content
                 )
+                return self._answer(request, stream=False)
+
+        return self._retrying()(attempt) if retry else attempt()
+
+    @contextmanager
+    def stream(
+        self,
+        path: str,
+        *,
+        headers: dict[str, str] | None = None,
+        params: dict[str, Any] | None = None,
+    ) -> Iterator[httpx.Response]:
+        """A good answer whose body is still to be read; only its beginning is retried."""
+
+        def attempt() -> httpx.Response:
+            request = self._client.build_request("GET", path, params=params, headers=headers)
+            return self._answer(request, stream=True)
+
+        response = self._retrying()(attempt)
+        try:
+            yield response
+        except httpx.TransportError as error:
+            raise unreachable(self.base_url, error) from error
+        finally:
+            response.close()
+
+    def _answer(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
+        try:
+            response = self._client.send(request, stream=stream)
+            if not response.is_success:
+                response.read()
         except httpx.TransportError as error:
             raise unreachable(self.base_url, error) from error
         if not response.is_success:
             raise api_error(response)
         return response
+
+    def _retrying(self) -> Retrying:
+        return Retrying(
+            retry=retry_if_exception(worth_retrying),
+            stop=stop_after_attempt(self._retries + 1),
+            wait=_wait,
+            reraise=True,
+        )
+
+
+class Patience:
+    """For long transfers: failures in a row are counted, progress makes them forgotten."""
+
+    def __init__(self, retries: int) -> None:
+        self._retries = retries
+        self._failures = 0
+
+    def progressed(self) -> None:
+        self._failures = 0
+
+    def wait_or_raise(self, error: ApiError | ServiceUnreachable) -> None:
+        """Wait a moment before the next try, or give up with the error."""
+        self._failures += 1
+        if self._failures > self._retries:
+            raise error
+        asked = error.retry_after if isinstance(error, ApiError) else None
+        time.sleep(min(asked, _MAX_WAIT) if asked is not None else 0.25 * 2**self._failures)
 
 
 def unreachable(base_url: str, error: httpx.TransportError) -> ServiceUnreachable:
@@ -91,14 +139,7 @@ def api_error(response: httpx.Response) -> ApiError:
     )
 
 
-def _retry_after(response: httpx.Response) -> float | None:
-    try:
-        return max(0.0, float(response.headers.get("Retry-After", "")))
-    except ValueError:
-        return None  # absent, or a date, which our service never sends
-
-
-def _worth_retrying(error: BaseException) -> bool:
+def worth_retrying(error: BaseException) -> bool:
     if isinstance(error, ServiceUnreachable):
         # A slow answer is not asked for again: the service may be busy with it.
         return isinstance(error.__cause__, _BROKEN)
@@ -106,6 +147,13 @@ def _worth_retrying(error: BaseException) -> bool:
         # An earlier attempt of this call may still be running on the other side.
         return error.status in _BUSY or error.code == "idempotency_in_progress"
     return False
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    try:
+        return max(0.0, float(response.headers.get("Retry-After", "")))
+    except ValueError:
+        return None  # absent, or a date, which our service never sends
 
 
 def _wait(state: RetryCallState) -> float:

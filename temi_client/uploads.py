@@ -5,38 +5,57 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from temi_client.downloads import Progress
 from temi_client.transport import Body
 
 # Each part holds an open file; more images than this travel as one archive.
 MAX_PARTS = 100
+_BLOCK = 1 << 20
 _FIRST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
+_MEDIA_TYPES = {
+    ".zip": "application/zip",
+    ".tar.gz": "application/gzip",
+    ".tgz": "application/gzip",
+    ".tar.zst": "application/zstd",
+    ".tzst": "application/zstd",
+    ".tar": "application/x-tar",
+    ".csv": "text/csv",
+    ".jsonl": "application/x-ndjson",
+    ".ndjson": "application/x-ndjson",
+}
+MANIFEST_TYPES = frozenset({"text/csv", "application/x-ndjson"})
 
 
-def archive_body(path: Path) -> Body:
+def file_body(path: Path, progress: Progress | None = None) -> Body:
+    """An archive or a manifest, as it is."""
+
     @contextmanager
-    def open_archive() -> Iterator[dict[str, Any]]:
+    def open_file() -> Iterator[dict[str, Any]]:
+        size = path.stat().st_size
         with path.open("rb") as handle:
             yield {
-                "content": handle,
+                "content": _blocks(handle, size, progress),
                 "headers": {
-                    "Content-Type": _media_type(path),
+                    "Content-Type": media_type(path),
                     # Without a length the upload would be chunked and its size unknown.
-                    "Content-Length": str(path.stat().st_size),
+                    "Content-Length": str(size),
                 },
             }
 
-    return open_archive
+    return open_file
 
 
-def multipart_body(paths: Sequence[Path]) -> Body:
+def multipart_body(paths: Sequence[Path], progress: Progress | None = None) -> Body:
     @contextmanager
     def open_files() -> Iterator[dict[str, Any]]:
+        counter = _Counter(sum(path.stat().st_size for path in paths), progress)
         with ExitStack() as stack:
             yield {
                 "files": [
-                    ("files", (path.name, stack.enter_context(path.open("rb")))) for path in paths
+                    ("files", (path.name, _Counted(stack.enter_context(path.open("rb")), counter)))
+                    for path in paths
                 ]
             }
 
@@ -44,19 +63,19 @@ def multipart_body(paths: Sequence[Path]) -> Body:
 
 
 @contextmanager
-def upload_body(source: Path | Sequence[Path]) -> Iterator[Body]:
-    """The body for an archive, a folder or a list of images."""
+def as_archive_or_few(source: Path | Sequence[Path]) -> Iterator[Path | Sequence[Path]]:
+    """An archive's path, or images that are few enough for a form; the rest is packed."""
     if not isinstance(source, Path):
         if len(source) <= MAX_PARTS:
-            yield multipart_body(source)
+            yield source
         else:
             with _packed(_unique_names(source)) as packed:
-                yield archive_body(packed)
+                yield packed
     elif source.is_dir():
         with _packed(_folder_names(source)) as packed:
-            yield archive_body(packed)
+            yield packed
     else:
-        yield archive_body(source)
+        yield source
 
 
 def default_name(source: Path | Sequence[Path]) -> str:
@@ -65,7 +84,50 @@ def default_name(source: Path | Sequence[Path]) -> str:
     resolved = source.resolve()
     if resolved.is_dir():
         return resolved.name or "images"
-    return resolved.name.removesuffix(".gz").rsplit(".", 1)[0]
+    return _without(resolved.name, ".gz", ".zst", ".bz2", ".xz").rsplit(".", 1)[0]
+
+
+def media_type(path: Path) -> str:
+    name = path.name.lower()
+    found = (kind for suffix, kind in _MEDIA_TYPES.items() if name.endswith(suffix))
+    return next(found, "application/octet-stream")
+
+
+def _blocks(handle: IO[bytes], size: int, progress: Progress | None) -> Iterator[bytes]:
+    sent = 0
+    while block := handle.read(_BLOCK):
+        yield block
+        sent += len(block)
+        if progress is not None:
+            progress(sent, size)
+
+
+class _Counter:
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._done = 0
+        self._total = total
+        self._progress = progress
+
+    def add(self, count: int) -> None:
+        self._done += count
+        if self._progress is not None and count:
+            self._progress(self._done, self._total)
+
+
+class _Counted:
+    """A file whose reading is counted; what httpx asks of a file, and no more."""
+
+    def __init__(self, file: IO[bytes], counter: _Counter) -> None:
+        self._file = file
+        self._counter = counter
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def read(self, size: int = -1) -> bytes:
+        block = self._file.read(size)
+        self._counter.add(len(block))
+        return block
 
 
 @contextmanager
@@ -79,7 +141,7 @@ def _packed(files: Iterable[tuple[Path, str]]) -> Iterator[Path]:
                 entry = zipfile.ZipInfo(name, _FIRST_ZIP_DATE)
                 entry.file_size = path.stat().st_size
                 with path.open("rb") as source, archive.open(entry, "w") as target:
-                    while block := source.read(1 << 20):
+                    while block := source.read(_BLOCK):
                         target.write(block)
         yield packed
 
@@ -100,10 +162,6 @@ def _unique_names(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
         yield path, name
 
 
-def _media_type(path: Path) -> str:
-    name = path.name.lower()
-    if name.endswith(".zip"):
-        return "application/zip"
-    if name.endswith((".tar.gz", ".tgz")):
-        return "application/gzip"
-    return "application/x-tar" if name.endswith(".tar") else "application/octet-stream"
+def _without(name: str, *suffixes: str) -> str:
+    found = (name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix))
+    return next(found, name)

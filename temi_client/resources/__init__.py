@@ -1,0 +1,1 @@
+"""The methods of the client, one file a resource of the service."""

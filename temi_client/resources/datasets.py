@@ -1,0 +1,109 @@
+"""Datasets: look, change, take the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from temi_client.downloads import Progress, download_stream
+from temi_client.models import Dataset, DatasetIssue, Duplicate, Image, LabelRow
+from temi_client.resources.base import Resource, given, part
+
+LabelFormat = Literal["jsonl", "csv", "arrow"]
+_LABEL_TYPES: dict[str, str] = {
+    "jsonl": "application/x-ndjson",
+    "csv": "text/csv",
+    "arrow": "application/vnd.apache.arrow.stream",
+}
+
+
+class DatasetMethods(Resource):
+    def datasets(self) -> Iterator[Dataset]:
+        return self._pages(Dataset, "/v1/datasets")
+
+    def dataset(self, dataset_id: str) -> Dataset:
+        return self._get(Dataset, _path(dataset_id))
+
+    def images(self, dataset_id: str) -> Iterator[Image]:
+        return self._pages(Image, f"{_path(dataset_id)}/images")
+
+    def issues(self, dataset_id: str) -> Iterator[DatasetIssue]:
+        return self._pages(DatasetIssue, f"{_path(dataset_id)}/issues")
+
+    def duplicates(
+        self, dataset_id: str, *, kind: Literal["exact", "near"] | None = None
+    ) -> Iterator[Duplicate]:
+        """Images that show what an earlier one shows."""
+        return self._pages(Duplicate, f"{_path(dataset_id)}/duplicates", kind=kind)
+
+    def rename_dataset(self, dataset_id: str, name: str) -> Dataset:
+        response = self._transport.send("PATCH", _path(dataset_id), json={"name": name})
+        return Dataset.model_validate_json(response.content)
+
+    def delete_dataset(self, dataset_id: str) -> None:
+        """Its images, clusterings and exports go with it."""
+        self._delete(_path(dataset_id))
+
+    def delete_images(self, dataset_id: str, image_ids: Sequence[str]) -> Dataset:
+        return self._post(
+            Dataset, f"{_path(dataset_id)}/images:delete", {"image_ids": list(image_ids)}
+        )
+
+    def labels(
+        self,
+        dataset_id: str,
+        *,
+        clustering_id: str | None = None,
+        revision: int | None = None,
+        min_probability: float | None = None,
+    ) -> Iterator[LabelRow]:
+        """The label of every image, row by row as the service sends them; by default of the
+        newest clustering."""
+        asked = given(
+            {
+                "clustering_id": clustering_id,
+                "revision": revision,
+                "min_probability": min_probability,
+            }
+        )
+        with self._transport.stream(
+            f"{_path(dataset_id)}/labels",
+            headers={"Accept": _LABEL_TYPES["jsonl"]},
+            params=asked,
+        ) as response:
+            for line in response.iter_lines():
+                if line:
+                    yield LabelRow.model_validate_json(line)
+
+    def save_labels(
+        self,
+        dataset_id: str,
+        path: str | Path,
+        format: LabelFormat = "csv",
+        *,
+        clustering_id: str | None = None,
+        revision: int | None = None,
+        min_probability: float | None = None,
+        progress: Progress | None = None,
+    ) -> Path:
+        """The same rows as a file: JSON lines, CSV or an Arrow stream."""
+        asked = given(
+            {
+                "clustering_id": clustering_id,
+                "revision": revision,
+                "min_probability": min_probability,
+            }
+        )
+        return download_stream(
+            self._transport,
+            f"{_path(dataset_id)}/labels",
+            Path(path),
+            headers={"Accept": _LABEL_TYPES[format]},
+            params=asked,
+            progress=progress,
+        )
+
+
+def _path(dataset_id: str) -> str:
+    return f"/v1/datasets/{part(dataset_id)}"

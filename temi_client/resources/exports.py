@@ -1,0 +1,43 @@
+"""Files made from a clustering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from temi_client.downloads import Progress, download_known
+from temi_client.models import Export
+from temi_client.resources.base import Resource, part
+
+
+class ExportMethods(Resource):
+    def exports(self, *, clustering_id: str | None = None) -> Iterator[Export]:
+        return self._pages(Export, "/v1/exports", clustering_id=clustering_id)
+
+    def get_export(self, export_id: str) -> Export:
+        return self._get(Export, _path(export_id))
+
+    def download_export(
+        self, export_id: str, path: str | Path, *, progress: Progress | None = None
+    ) -> Path:
+        """Save the file, checked against its hash. A folder is given the file's own name; a
+        download that broke off before is continued."""
+        export = self.get_export(export_id)
+        target = Path(path)
+        if target.is_dir():
+            target = target / Path(export.filename).name
+        return download_known(
+            self._transport,
+            f"{_path(export_id)}/content",
+            target,
+            size=export.bytes,
+            sha256=export.sha256,
+            progress=progress,
+        )
+
+    def delete_export(self, export_id: str) -> None:
+        self._delete(_path(export_id))
+
+
+def _path(export_id: str) -> str:
+    return f"/v1/exports/{part(export_id)}"

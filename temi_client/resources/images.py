@@ -1,0 +1,45 @@
+"""Single images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from temi_client.downloads import Progress, download_known
+from temi_client.models import Image, ImageLabel
+from temi_client.resources.base import Resource, part
+
+
+class ImageMethods(Resource):
+    def image(self, image_id: str) -> Image:
+        return self._get(Image, _path(image_id))
+
+    def image_content(
+        self, image_id: str, path: str | Path, *, progress: Progress | None = None
+    ) -> Path:
+        """Save the original bytes; a download that broke off before is continued."""
+        entry = self.image(image_id)
+        return download_known(
+            self._transport,
+            f"{_path(image_id)}/content",
+            Path(path),
+            size=entry.bytes,
+            sha256=entry.sha256,
+            progress=progress,
+        )
+
+    def thumbnail(self, image_id: str, size: int = 256) -> bytes:
+        """A small WebP; `size` is its longer side: 64, 128, 256 or 512."""
+        path = f"{_path(image_id)}/thumbnail"
+        return self._transport.send("GET", path, params={"size": size}).content
+
+    def image_labels(self, image_id: str) -> Iterator[ImageLabel]:
+        """Where every clustering has put it."""
+        return self._pages(ImageLabel, f"{_path(image_id)}/labels")
+
+    def delete_image(self, image_id: str) -> None:
+        self._delete(_path(image_id))
+
+
+def _path(image_id: str) -> str:
+    return f"/v1/images/{part(image_id)}"

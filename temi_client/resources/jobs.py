@@ -1,0 +1,165 @@
+"""Jobs: start, watch, look at, stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+
+from temi_client.downloads import Progress, download_stream
+from temi_client.errors import JobFailed
+from temi_client.events import JobWatcher
+from temi_client.models import CurvePoint, Job, LogLine
+from temi_client.resources.base import Resource, given, idempotency, part
+
+ExportFormat = Literal[
+    "csv", "jsonl", "parquet", "coco", "label_studio", "image_folder", "huggingface"
+]
+
+
+class JobMethods(Resource):
+    _http: httpx.Client
+
+    def create_job(
+        self, *, kind: str = "cluster", idempotency_key: str | None = None, **settings: Any
+    ) -> Job:
+        """Start a job of any kind. Settings that are None are left to the service; `priority` and
+        `webhook_url` go with every kind."""
+        body = {"kind": kind, **given(settings)}
+        return self._post(Job, "/v1/jobs", body, idempotency(idempotency_key))
+
+    def cluster(self, dataset_id: str, n_clusters: int, **options: Any) -> Job:
+        """Find groups and register a model of them."""
+        return self.create_job(dataset_id=dataset_id, n_clusters=n_clusters, **options)
+
+    def sweep(
+        self,
+        dataset_id: str,
+        *,
+        parameter: Literal["beta", "n_clusters"] = "beta",
+        values: Sequence[float] | None = None,
+        n_clusters: int | None = None,
+        **options: Any,
+    ) -> Job:
+        """Train over several values of one setting and compare; nothing is registered."""
+        return self.create_job(
+            kind="sweep",
+            dataset_id=dataset_id,
+            parameter=parameter,
+            values=None if values is None else list(values),
+            n_clusters=n_clusters,
+            **options,
+        )
+
+    def finetune(
+        self,
+        model: str,
+        *,
+        dataset_id: str | None = None,
+        steps: int | None = None,
+        epochs: int | None = None,
+        **options: Any,
+    ) -> Job:
+        """Train a model's backbone together with its heads; registers a new version."""
+        return self.create_job(
+            kind="finetune",
+            model=model,
+            dataset_id=dataset_id,
+            steps=steps,
+            epochs=epochs,
+            **options,
+        )
+
+    def predict_dataset(self, model: str, dataset_id: str, **options: Any) -> Job:
+        """Assign all images of a dataset to the clusters of a model; makes a clustering."""
+        return self.create_job(kind="predict", model=model, dataset_id=dataset_id, **options)
+
+    def map(
+        self,
+        dataset_id: str,
+        *,
+        backbone: str | None = None,
+        perplexity: float | None = None,
+        seed: int | None = None,
+        **options: Any,
+    ) -> Job:
+        """Lay all images out in two dimensions; `download_map` has the result."""
+        return self.create_job(
+            kind="map",
+            dataset_id=dataset_id,
+            backbone=backbone,
+            perplexity=perplexity,
+            seed=seed,
+            **options,
+        )
+
+    def export(
+        self,
+        clustering_id: str,
+        format: ExportFormat,
+        *,
+        revision: int | None = None,
+        cluster_ids: Sequence[int] | None = None,
+        min_probability: float | None = None,
+        include_excluded: bool | None = None,
+        **options: Any,
+    ) -> Job:
+        """Write a clustering to a file; the job's result has its `export_id`."""
+        return self.create_job(
+            kind="export",
+            clustering_id=clustering_id,
+            format=format,
+            revision=revision,
+            cluster_ids=None if cluster_ids is None else list(cluster_ids),
+            min_probability=min_probability,
+            include_excluded=include_excluded,
+            **options,
+        )
+
+    def jobs(self, *, status: str | None = None, dataset_id: str | None = None) -> Iterator[Job]:
+        return self._pages(Job, "/v1/jobs", status=status, dataset_id=dataset_id)
+
+    def job(self, job_id: str) -> Job:
+        return self._get(Job, _path(job_id))
+
+    def cancel(self, job_id: str) -> Job:
+        return self._post(Job, f"{_path(job_id)}:cancel")
+
+    def retry(self, job_id: str, *, idempotency_key: str | None = None) -> Job:
+        """Run a job that failed or was cancelled once more."""
+        return self._post(Job, f"{_path(job_id)}:retry", headers=idempotency(idempotency_key))
+
+    def delete_job(self, job_id: str) -> None:
+        self._delete(_path(job_id))
+
+    def logs(self, job_id: str) -> Iterator[LogLine]:
+        return self._pages(LogLine, f"{_path(job_id)}/logs")
+
+    def curves(self, job_id: str) -> Iterator[CurvePoint]:
+        return self._pages(CurvePoint, f"{_path(job_id)}/curves")
+
+    def download_map(
+        self, job_id: str, path: str | Path, *, progress: Progress | None = None
+    ) -> Path:
+        """Save the points of a map as an Arrow file."""
+        return download_stream(
+            self._transport, f"{_path(job_id)}/map", Path(path), progress=progress
+        )
+
+    def watch(self, job_id: str, *, poll_seconds: float = 1.0) -> Iterator[Job]:
+        """Every reported state of the job, the final one last."""
+        watcher = JobWatcher(self._http, part(job_id), lambda: self.job(job_id), poll_seconds)
+        return watcher.states()
+
+    def wait(self, job_id: str, *, poll_seconds: float = 1.0) -> Job:
+        """The succeeded job; JobFailed if it failed or was cancelled."""
+        *_, last = self.watch(job_id, poll_seconds=poll_seconds)
+        if last.status != "succeeded":
+            raise JobFailed(last)
+        return last
+
+
+def _path(job_id: str) -> str:
+    return f"/v1/jobs/{part(job_id)}"

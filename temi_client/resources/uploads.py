@@ -1,0 +1,225 @@
+"""Images to the service: new datasets, and more images for those that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from temi_client import tus
+from temi_client.downloads import Progress
+from temi_client.models import Job, Upload
+from temi_client.resources.base import Resource, given, idempotency, part
+from temi_client.transport import Body
+from temi_client.uploads import (
+    MANIFEST_TYPES,
+    as_archive_or_few,
+    default_name,
+    file_body,
+    media_type,
+    multipart_body,
+)
+
+PathLike = str | Path
+LabelsFrom = Literal["folder", "none"]
+
+# Larger archives travel in pieces that survive a broken connection.
+RESUMABLE_BYTES = 64 * 1024 * 1024
+
+
+class UploadSource(TypedDict):
+    type: Literal["upload"]
+    upload_id: str
+
+
+class FolderSource(TypedDict):
+    """A folder of the server; it must be one that its operator allows."""
+
+    type: Literal["folder"]
+    path: str
+
+
+class ObjectsSource(TypedDict):
+    """`s3://bucket/prefix`."""
+
+    type: Literal["objects"]
+    url: str
+
+
+class UrlsSource(TypedDict):
+    type: Literal["urls"]
+    urls: list[str]
+
+
+Source = UploadSource | FolderSource | ObjectsSource | UrlsSource
+
+
+class UploadMethods(Resource):
+    def upload_dataset(
+        self,
+        source: PathLike | Sequence[PathLike],
+        *,
+        name: str | None = None,
+        labels_from: LabelsFrom = "none",
+        idempotency_key: str | None = None,
+        resumable: bool | None = None,
+        progress: Progress | None = None,
+    ) -> Job:
+        """Send an archive, a folder or a list of images; the answer is the ingest job. Archives
+        above 64 MiB go in resumable pieces unless `resumable` or a key of yours says otherwise."""
+        chosen = _as_paths(source)
+        settings = {"name": name or default_name(chosen), "labels_from": labels_from}
+        return self._send_images(
+            "/v1/datasets", chosen, settings, idempotency_key, resumable, progress
+        )
+
+    def append_images(
+        self,
+        dataset_id: str,
+        source: PathLike | Sequence[PathLike],
+        *,
+        labels_from: LabelsFrom = "none",
+        idempotency_key: str | None = None,
+        resumable: bool | None = None,
+        progress: Progress | None = None,
+    ) -> Job:
+        """Add the images of an archive, a folder or a list to a dataset."""
+        return self._send_images(
+            _images(dataset_id),
+            _as_paths(source),
+            {"labels_from": labels_from},
+            idempotency_key,
+            resumable,
+            progress,
+        )
+
+    def create_dataset(
+        self,
+        source: Source,
+        *,
+        name: str,
+        labels_from: LabelsFrom = "none",
+        webhook_url: str | None = None,
+        priority: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Job:
+        """From what the service itself can reach: a finished upload, one of its folders, a bucket
+        or addresses."""
+        settings = {
+            "name": name,
+            "labels_from": labels_from,
+            "webhook_url": webhook_url,
+            "priority": priority,
+        }
+        return self._send_source("/v1/datasets", source, settings, idempotency_key)
+
+    def append_source(
+        self,
+        dataset_id: str,
+        source: Source,
+        *,
+        labels_from: LabelsFrom = "none",
+        webhook_url: str | None = None,
+        priority: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Job:
+        """As `create_dataset`, but into a dataset that is there."""
+        settings = {"labels_from": labels_from, "webhook_url": webhook_url, "priority": priority}
+        return self._send_source(_images(dataset_id), source, settings, idempotency_key)
+
+    def upload_manifest(
+        self, path: PathLike, *, name: str | None = None, idempotency_key: str | None = None
+    ) -> Job:
+        """A CSV or JSON lines file that names the images, their labels and metadata."""
+        manifest = _manifest(path)
+        settings = {"name": name or default_name(manifest)}
+        return self._send_body("/v1/datasets", file_body(manifest), settings, idempotency_key)
+
+    def append_manifest(
+        self, dataset_id: str, path: PathLike, *, idempotency_key: str | None = None
+    ) -> Job:
+        body = file_body(_manifest(path))
+        return self._send_body(_images(dataset_id), body, {}, idempotency_key)
+
+    def upload_resumable(
+        self,
+        path: PathLike,
+        *,
+        upload: str | None = None,
+        chunk_bytes: int = tus.CHUNK_BYTES,
+        progress: Progress | None = None,
+    ) -> Upload:
+        """Send a file in pieces; `upload`, the id or address of an earlier one, is taken up. A
+        connection that breaks is picked up again; `UploadInterrupted` names the upload if it
+        stays broken."""
+        file = Path(path)
+        begun = tus.read_upload(self._transport, upload) if upload else None
+        return tus.send_file(
+            self._transport,
+            file,
+            begun or tus.create_upload(self._transport, file),
+            chunk_bytes=chunk_bytes,
+            progress=progress,
+        )
+
+    def upload_state(self, upload: str) -> Upload:
+        """How much of a resumable upload has arrived."""
+        return tus.read_upload(self._transport, upload)
+
+    def delete_upload(self, upload: str) -> None:
+        tus.delete_upload(self._transport, upload)
+
+    def _send_images(
+        self,
+        path: str,
+        source: Path | list[Path],
+        settings: Mapping[str, Any],
+        key: str | None,
+        resumable: bool | None,
+        progress: Progress | None,
+    ) -> Job:
+        with as_archive_or_few(source) as prepared:
+            if not isinstance(prepared, Path):
+                return self._send_body(path, multipart_body(prepared, progress), settings, key)
+            if resumable is None:
+                # Sent again, pieces are another upload: a key must see the same body.
+                resumable = key is None and prepared.stat().st_size > RESUMABLE_BYTES
+            if not resumable:
+                return self._send_body(path, file_body(prepared, progress), settings, key)
+            upload = self.upload_resumable(prepared, progress=progress)
+            arrived: UploadSource = {"type": "upload", "upload_id": upload.id}
+            return self._send_source(path, arrived, settings, key)
+
+    def _send_body(self, path: str, body: Body, params: Mapping[str, Any], key: str | None) -> Job:
+        response = self._transport.send(
+            "POST", path, params=dict(params), body=body, headers=idempotency(key)
+        )
+        return Job.model_validate_json(response.content)
+
+    def _send_source(
+        self, path: str, source: Source, settings: Mapping[str, Any], key: str | None
+    ) -> Job:
+        return self._post(Job, path, {**given(settings), "source": source}, idempotency(key))
+
+
+def _images(dataset_id: str) -> str:
+    return f"/v1/datasets/{part(dataset_id)}/images"
+
+
+def _manifest(path: PathLike) -> Path:
+    manifest = Path(path)
+    if media_type(manifest) not in MANIFEST_TYPES:
+        raise ValueError(f"{manifest} is no manifest: its name must end with .csv or .jsonl")
+    return manifest
+
+
+def _as_paths(source: PathLike | Sequence[PathLike]) -> Path | list[Path]:
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if not path.exists():
+            raise FileNotFoundError(f"no such file or folder: {path}")
+        return path
+    paths = [Path(path) for path in source]
+    if not paths:
+        raise ValueError("no images to upload")
+    return paths
