@@ -6,7 +6,19 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from app.api import clusterings, datasets, images, jobs, models, system
+from app.api import (
+    cluster_pictures,
+    clusterings,
+    datasets,
+    exports,
+    image_labels,
+    images,
+    jobs,
+    label_stream,
+    models,
+    operations,
+    system,
+)
 from app.api.errors import install_error_handlers
 from app.api.metrics import HttpMetrics
 from app.api.middleware import BodyLimit, RequestContext
@@ -54,7 +66,19 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.predictor = predictor
     app.state.metrics = HttpMetrics(runtime)
     install_error_handlers(app)
-    for room in (datasets, images, jobs, clusterings, models, system):
+    for room in (
+        datasets,
+        images,
+        image_labels,
+        jobs,
+        clusterings,
+        operations,
+        cluster_pictures,
+        models,
+        exports,
+        label_stream,
+        system,
+    ):
         app.include_router(room.router)
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(RequestContext, metrics=app.state.metrics)

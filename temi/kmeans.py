@@ -30,12 +30,12 @@ def kmeans(
         warnings.simplefilter("ignore", ConvergenceWarning)
         # The rows are a copy already: k-means may center it in place.
         fitted = KMeans(n_clusters, n_init=N_INIT, random_state=seed, copy_x=False).fit(
-            _unit_rows(features)
+            unit_rows(features)
         )
     return np.asarray(fitted.labels_, dtype=np.int64)
 
 
-def _unit_rows(features: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
+def unit_rows(features: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
     """A copy with rows of length one; zero rows stay zero."""
     unit = np.empty(features.shape, dtype=np.float32)
     # In chunks: the norms of all rows at once would take a second copy.

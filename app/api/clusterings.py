@@ -1,19 +1,21 @@
 """Clusterings: the groups that were found, and who is in them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Response
 from sqlalchemy import select
 
 from app.api import schemas
-from app.api.deps import ListingDep, SessionDep, TenantDep
+from app.api.deps import ListingDep, RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
-from app.core import clusterings
-from app.core.tables import Assignment, Cluster, Clustering, Image
+from app.api.ranking import RankedListingDep
+from app.core import cluster_statistics, clusterings
+from app.core.tables import EXCLUDED, Assignment, Cluster, Clustering, Image
 
 router = APIRouter(
     prefix="/v1/clusterings", tags=["clusterings"], responses=responses(401, 422, 503)
 )
+Revision = {"description": "Found", "headers": {"ETag": {"schema": {"type": "string"}}}}
 
 
 def load_clustering(
@@ -23,6 +25,15 @@ def load_clustering(
 
 
 ClusteringDep = Annotated[Clustering, Depends(load_clustering)]
+
+
+def load_cluster(
+    session: SessionDep, clustering: ClusteringDep, cluster_id: Annotated[int, Path(ge=0, lt=2**31)]
+) -> Cluster:
+    return clusterings.get_cluster(session, clustering, cluster_id)
+
+
+ClusterDep = Annotated[Cluster, Depends(load_cluster)]
 
 
 @router.get(
@@ -39,9 +50,41 @@ def list_clusterings(
     return listing.page(query, Clustering.id, schemas.Clustering.of, descending=True)
 
 
-@router.get("/{clustering_id}", responses=responses(404), summary="Look at a clustering")
-def read_clustering(clustering: ClusteringDep) -> schemas.Clustering:
+@router.get(
+    "/{clustering_id}",
+    responses={200: Revision, **responses(404)},
+    summary="Look at a clustering",
+)
+def read_clustering(response: Response, clustering: ClusteringDep) -> schemas.Clustering:
+    """Its `ETag` is the revision that an operation has to name."""
+    response.headers["ETag"] = f'"{clustering.revision}"'
     return schemas.Clustering.of(clustering)
+
+
+@router.delete(
+    "/{clustering_id}",
+    status_code=204,
+    responses=responses(404, 409),
+    summary="Delete a clustering",
+)
+def delete_clustering(
+    runtime: RuntimeDep, tenant: TenantDep, clustering_id: Annotated[str, Path(max_length=40)]
+) -> None:
+    """With its history and its exports. The dataset and the model stay."""
+    with runtime.db.write() as session:
+        files = clusterings.delete_clustering(session, tenant, clustering_id)
+    for key in files:
+        runtime.storage.delete(key)
+
+
+@router.get(
+    "/{clustering_id}/statistics",
+    responses=responses(404),
+    summary="How sure a clustering is, and how even its clusters are",
+)
+def read_statistics(session: SessionDep, clustering: ClusteringDep) -> schemas.Statistics:
+    """Of the clustering as it is now, edits included; needs no labels."""
+    return schemas.Statistics.of(cluster_statistics.statistics(session, clustering))
 
 
 @router.get(
@@ -56,10 +99,49 @@ def list_clusters(
     query = select(Cluster).where(Cluster.clustering_id == clustering.id, Cluster.active)
 
     def show(cluster: Cluster) -> schemas.Cluster:
-        examples = clusterings.surest_images(session, clustering.id, cluster.cluster_id)
+        examples = clusterings.ranked_images(session, clustering.id, cluster.cluster_id)
         return schemas.Cluster.of(cluster, examples)
 
     return listing.page(query, Cluster.cluster_id, show)
+
+
+@router.get(
+    "/{clustering_id}/clusters/{cluster_id}",
+    responses=responses(404),
+    summary="Look at a cluster",
+)
+def read_cluster(session: SessionDep, cluster: ClusterDep) -> schemas.Cluster:
+    examples = clusterings.ranked_images(session, cluster.clustering_id, cluster.cluster_id)
+    return schemas.Cluster.of(cluster, examples)
+
+
+@router.get(
+    "/{clustering_id}/clusters/{cluster_id}/images",
+    response_model=schemas.Page[schemas.RankedImage],
+    responses=responses(404, 422),
+    summary="List a cluster's images, the most typical or the most doubtful first",
+)
+def list_cluster_images(
+    listing: RankedListingDep,
+    cluster: ClusterDep,
+    sort: Annotated[
+        Literal["representative", "borderline", "outlier"],
+        Query(
+            description="`representative`: highest probability first; `borderline`: closest to "
+            "another cluster first; `outlier`: farthest from the cluster's centre first."
+        ),
+    ] = "representative",
+) -> dict[str, Any]:
+    query = (
+        select(Assignment, Image.name)
+        .join(Image, Image.id == Assignment.image_id)
+        .where(
+            Assignment.clustering_id == cluster.clustering_id,
+            Assignment.cluster_id == cluster.cluster_id,
+        )
+    )
+    ranking = clusterings.RANKINGS[sort]
+    return listing.ranked_page(query, ranking, Assignment.image_id, schemas.RankedImage.of)
 
 
 @router.get(
@@ -72,12 +154,15 @@ def list_assignments(
     listing: ListingDep,
     clustering: ClusteringDep,
     cluster_id: Annotated[int | None, Query(ge=0, lt=2**31)] = None,
+    excluded: Annotated[
+        bool | None, Query(description="Only images that were taken out, or only the others.")
+    ] = None,
 ) -> dict[str, Any]:
     """In the order of the upload; `cluster_id` keeps one cluster's."""
     query = (
         select(Assignment, Image.name, Cluster.label)
         .join(Image, Image.id == Assignment.image_id)
-        .join(
+        .outerjoin(
             Cluster,
             (Cluster.clustering_id == Assignment.clustering_id)
             & (Cluster.cluster_id == Assignment.cluster_id),
@@ -86,4 +171,7 @@ def list_assignments(
     )
     if cluster_id is not None:
         query = query.where(Assignment.cluster_id == cluster_id)
+    if excluded is not None:
+        is_out = Assignment.cluster_id == EXCLUDED
+        query = query.where(is_out if excluded else ~is_out)
     return listing.page(query, Assignment.image_id, schemas.Assignment.of)

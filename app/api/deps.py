@@ -3,13 +3,13 @@
 import base64
 import binascii
 import hmac
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel
-from sqlalchemy import Select
+from sqlalchemy import Row, Select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.core.errors import InvalidRequest, Unauthorized
@@ -95,13 +95,21 @@ class Listing:
             query = query.where(key < after if descending else key > after)
         query = query.add_columns(key.label("page_key")).limit(self._limit + 1)
         rows = self._session.execute(query.order_by(key.desc() if descending else key)).all()
+        return self._body(rows, lambda row: str(row.page_key), lambda row: convert(*row[:-1]))
+
+    def _body(
+        self,
+        rows: Sequence[Row[Any]],
+        key: Callable[[Row[Any]], str],
+        convert: Callable[[Row[Any]], BaseModel],
+    ) -> dict[str, Any]:
+        """`rows` has one more than the page if there is a next one."""
         shown, has_more = rows[: self._limit], len(rows) > self._limit
-        cursor = _encode_cursor(str(shown[-1].page_key)) if has_more else None
+        cursor = _encode_cursor(key(shown[-1])) if has_more else None
         if cursor is not None:
             following = self._request.url.include_query_params(cursor=cursor)
             self._response.headers["Link"] = f'<{following.path}?{following.query}>; rel="next"'
-        data = [convert(*row[:-1]) for row in shown]
-        return {"data": data, "next_cursor": cursor, "has_more": has_more}
+        return {"data": [convert(r) for r in shown], "next_cursor": cursor, "has_more": has_more}
 
 
 ListingDep = Annotated[Listing, Depends()]
@@ -111,7 +119,7 @@ def _typed(after: str, key: InstrumentedAttribute[Any]) -> str | int:
     if key.type.python_type is str:
         return after
     if not after.isdecimal() or len(after) > 9:
-        raise _bad_cursor()
+        raise bad_cursor()
     return int(after)
 
 
@@ -125,9 +133,9 @@ def _decode_cursor(cursor: str) -> str:
     except (binascii.Error, ValueError):
         text = ""
     if not text or "\x00" in text:
-        raise _bad_cursor()
+        raise bad_cursor()
     return text
 
 
-def _bad_cursor() -> InvalidRequest:
+def bad_cursor() -> InvalidRequest:
     return InvalidRequest.field("cursor", "is not a next_cursor of this list")

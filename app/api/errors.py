@@ -37,8 +37,9 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.PredictorUnavailable: 503,
     core.StorageFull: 507,
 }
-_SCHEMA_NAMES = ("cluster", "sweep", "finetune", "predict", "map", "export")
-_SCHEMA_NAMES += ("rename", "merge", "split", "move", "exclude", "undo")
+_JOBS = ("cluster", "sweep", "finetune", "predict", "map", "export")
+_OPERATIONS = ("rename", "merge", "split", "move", "exclude", "undo")
+_SCHEMA_NAMES = _JOBS + _OPERATIONS
 _RETRY_AFTER = {429: "2", 503: "5"}
 
 

@@ -4,14 +4,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import SQLColumnExpression, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from app.core.errors import NotFound
-from app.core.tables import Assignment, Cluster, Clustering, Image
+from app.core.datasets import OPEN, get_dataset
+from app.core.errors import ClusteringInUse, NotFound
+from app.core.tables import Assignment, Cluster, Clustering, Export, Image, Job
 
 _INSERT_ROWS = 10_000
 _EXAMPLES = 8
+
+
+class Ranking(NamedTuple):
+    """An order of a cluster's images; each has an index."""
+
+    column: SQLColumnExpression[float]
+    descending: bool
+
+
+RANKINGS = {
+    "representative": Ranking(Assignment.probability, descending=True),
+    "borderline": Ranking(Assignment.margin, descending=False),
+    "outlier": Ranking(Assignment.distance, descending=True),
+}
 
 
 class Assigned(NamedTuple):
@@ -29,6 +44,36 @@ def get_clustering(session: Session, tenant: str, clustering_id: str) -> Cluster
     if found is None:
         raise NotFound(f"There is no clustering {clustering_id}.")
     return found
+
+
+def get_cluster(session: Session, clustering: Clustering, cluster_id: int) -> Cluster:
+    """One that is in use."""
+    found = session.get(Cluster, (clustering.id, cluster_id))
+    if found is None or not found.active:
+        raise NotFound(f"There is no cluster {cluster_id} in this clustering.")
+    return found
+
+
+def delete_clustering(session: Session, tenant: str, clustering_id: str) -> list[str]:
+    """With all that belongs to it; returns the storage keys of its exports, to be removed next."""
+    clustering = get_clustering(session, tenant, clustering_id)
+    get_dataset(session, tenant, clustering.dataset_id, lock=True)  # no export starts meanwhile
+    user = session.scalar(
+        select(Job.id)
+        .where(
+            Job.dataset_id == clustering.dataset_id,
+            Job.status.in_(OPEN),
+            Job.kind == "export",
+            Job.config["clustering_id"].as_string() == clustering_id,
+        )
+        .limit(1)
+    )
+    if user is not None:
+        raise ClusteringInUse(f"The job {user} exports this clustering; wait for it or cancel it.")
+    keys = session.scalars(select(Export.storage_key).where(Export.clustering_id == clustering_id))
+    files = list(keys)
+    session.execute(delete(Clustering).where(Clustering.id == clustering_id))
+    return files
 
 
 def cluster_label(cluster_id: int) -> str:
@@ -78,15 +123,23 @@ def refresh_clusters(
     )
 
 
-def surest_images(
-    session: Session, clustering_id: str, cluster_id: int, limit: int = _EXAMPLES
+def ranked_images(
+    session: Session,
+    clustering_id: str,
+    cluster_id: int,
+    ranking: Ranking = RANKINGS["representative"],
+    *,
+    limit: int = _EXAMPLES,
+    without: Sequence[str] = (),
 ) -> list[tuple[Assignment, Image]]:
-    """The members of a cluster that the model is surest of."""
+    """The first members of a cluster in that order; by default the surest ones."""
+    column = ranking.column
     rows = session.execute(
         select(Assignment, Image)
         .join(Image, Image.id == Assignment.image_id)
         .where(Assignment.clustering_id == clustering_id, Assignment.cluster_id == cluster_id)
-        .order_by(Assignment.probability.desc(), Assignment.image_id)
+        .where(Assignment.image_id.not_in(without))
+        .order_by(column.desc() if ranking.descending else column, Assignment.image_id)
         .limit(limit)
     )
     return [(assignment, image) for assignment, image in rows]

@@ -58,15 +58,15 @@ def test_a_clustering_is_stored_whole(any_runtime: Runtime, clustering_id: str) 
             clusterings.get_clustering(session, "other", clustering_id)
 
 
-def test_the_surest_images_come_first(any_runtime: Runtime, clustering_id: str) -> None:
+def test_the_ranked_images_come_first(any_runtime: Runtime, clustering_id: str) -> None:
     with any_runtime.db.read() as session:
-        found = clusterings.surest_images(session, clustering_id, 0)
+        found = clusterings.ranked_images(session, clustering_id, 0)
         assert [(image.name, a.probability) for a, image in found] == [
             ("image 1", 0.9),
             ("image 0", 0.5),
         ]
-        assert len(clusterings.surest_images(session, clustering_id, 0, limit=1)) == 1
-        assert clusterings.surest_images(session, clustering_id, 2) == []
+        assert len(clusterings.ranked_images(session, clustering_id, 0, limit=1)) == 1
+        assert clusterings.ranked_images(session, clustering_id, 2) == []
 
 
 def test_assignments_are_written_in_bounded_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,14 @@
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, Field
 
 from app.api.schemas.common import shown_fields
 from app.api.schemas.models import ModelRef
-from app.core import tables
+from app.core import cluster_statistics, tables
+
+_BINS = 20
 
 
 class Clustering(BaseModel):
@@ -15,9 +18,9 @@ class Clustering(BaseModel):
     job_id: str | None = Field(description="Null once the job was deleted.")
     dataset_id: str
     model: ModelRef
-    n_clusters: int
+    n_clusters: int = Field(description="That were ever made, merged ones included.")
     image_count: int
-    revision: int
+    revision: int = Field(description="Grows with every operation; also the ETag.")
     metrics: dict[str, Any] = Field(
         description="`temi` and `kmeans` compare with labels where the images have some."
     )
@@ -55,13 +58,96 @@ class Cluster(BaseModel):
         return cls(**shown_fields(cls, row), examples=shown)
 
 
+class RankedImage(BaseModel):
+    image_id: str
+    name: str
+    probability: float = Field(description="Of the cluster that the model chose.")
+    margin: float = Field(description="To the second likeliest cluster.")
+    distance: float = Field(description="To the centre of the cluster, 1 - cosine.")
+
+    @classmethod
+    def of(cls, row: tables.Assignment, name: str) -> "RankedImage":
+        return cls(**shown_fields(cls, row), name=name)
+
+
 class Assignment(BaseModel):
     image_id: str
     name: str
-    cluster_id: int
-    label: str = Field(description="The cluster's name.")
+    cluster_id: int | None = Field(description="Null if the image was excluded.")
+    label: str | None = Field(description="The cluster's name.")
     probability: float
+    excluded: bool
 
     @classmethod
-    def of(cls, row: tables.Assignment, name: str, label: str) -> "Assignment":
-        return cls(**shown_fields(cls, row), name=name, label=label)
+    def of(cls, row: tables.Assignment, name: str, label: str | None) -> "Assignment":
+        excluded = row.cluster_id == tables.EXCLUDED
+        return cls(
+            image_id=row.image_id,
+            name=name,
+            cluster_id=None if excluded else row.cluster_id,
+            label=label,
+            probability=row.probability,
+            excluded=excluded,
+        )
+
+
+class ImageLabel(BaseModel):
+    """What a clustering calls an image."""
+
+    clustering_id: str
+    dataset_id: str
+    revision: int
+    cluster_id: int | None = Field(description="Null if the image was excluded.")
+    label: str | None
+    probability: float
+    excluded: bool
+    model: ModelRef
+
+    @classmethod
+    def of(
+        cls, row: tables.Assignment, clustering: tables.Clustering, label: str | None
+    ) -> "ImageLabel":
+        excluded = row.cluster_id == tables.EXCLUDED
+        return cls(
+            clustering_id=clustering.id,
+            dataset_id=clustering.dataset_id,
+            revision=clustering.revision,
+            cluster_id=None if excluded else row.cluster_id,
+            label=label,
+            probability=row.probability,
+            excluded=excluded,
+            model=ModelRef(name=clustering.model_name, version=clustering.model_version),
+        )
+
+
+class Histogram(BaseModel):
+    edges: list[float] = Field(description="One more than counts.")
+    counts: list[int]
+
+
+class Statistics(BaseModel):
+    """Of the images that are in clusters now."""
+
+    revision: int
+    images: int
+    excluded_images: int
+    clusters: int
+    empty_clusters: int
+    mean_probability: float | None = Field(description="Null if no image is left.")
+    median_probability: float | None = Field(description="To within 0.0005.")
+    probabilities: Histogram
+    size_kl: float | None = Field(description="KL of the sizes to equal sizes: 0 if all are equal.")
+    sizes: list[int] = Field(description="Of all clusters, largest first.")
+    size_histogram: Histogram
+
+    @classmethod
+    def of(cls, found: cluster_statistics.Statistics) -> "Statistics":
+        counts, edges = np.histogram(found.sizes, bins=_BINS, range=(0, max([*found.sizes, 1])))
+        return cls(
+            **shown_fields(cls, found),
+            probabilities=Histogram(
+                edges=[round(number / _BINS, 4) for number in range(_BINS + 1)],
+                counts=cluster_statistics.rebinned(found.probability_counts, _BINS),
+            ),
+            size_histogram=Histogram(edges=edges.tolist(), counts=counts.tolist()),
+        )

@@ -1,0 +1,16 @@
+"""What people do to a clustering. Each operation makes one revision and can be taken back."""
+
+from app.core.operations.kinds import Exclude, Merge, Move, Operation, Rename, Split, Undo
+from app.core.operations.perform import check_revision, perform
+
+__all__ = [
+    "Exclude",
+    "Merge",
+    "Move",
+    "Operation",
+    "Rename",
+    "Split",
+    "Undo",
+    "check_revision",
+    "perform",
+]
