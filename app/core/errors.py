@@ -136,6 +136,12 @@ class StorageFull(ServiceError):
     code = "storage_full"
 
 
+class ImageMissing(ServiceError):
+    """The bytes of an image are gone from the storage."""
+
+    code = "image_missing"
+
+
 class QueueFull(ServiceError):
     code = "queue_full"
 

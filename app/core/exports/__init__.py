@@ -1,0 +1,1 @@
+"""Labels as files for other programs: one module a format, each streams row after row."""

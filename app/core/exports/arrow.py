@@ -1,0 +1,81 @@
+"""Arrow: the typed form of the table, as a stream of record batches."""
+
+import io
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from app.core.exports.rows import to_json, values
+from app.core.revisions import LabelledImage
+
+_TYPES = {
+    "image_id": pa.string(),
+    "name": pa.string(),
+    "cluster_id": pa.int32(),
+    "label": pa.string(),
+    "probability": pa.float64(),
+    "excluded": pa.bool_(),
+    "true_label": pa.string(),
+    "sha256": pa.string(),
+    "width": pa.int32(),
+    "height": pa.int32(),
+    "format": pa.string(),
+    "bytes": pa.int64(),
+    "attributes": pa.string(),  # JSON: every image may have other keys
+}
+_MAY_BE_NULL = {"cluster_id", "label", "true_label"}
+
+
+def arrow_schema(columns: tuple[str, ...], facts: dict[str, str]) -> pa.Schema:
+    fields = [pa.field(name, _TYPES[name], name in _MAY_BE_NULL) for name in columns]
+    return pa.schema(fields, {f"temi.{name}": value for name, value in facts.items()})
+
+
+def to_batch(page: list[LabelledImage], schema: pa.Schema) -> pa.RecordBatch:
+    rows = [values(row, tuple(schema.names)) for row in page]
+    arrays = [
+        pa.array(map(_plain, column), type=field.type)
+        for column, field in zip(zip(*rows, strict=True), schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def arrow_chunks(pages: Iterable[list[LabelledImage]], schema: pa.Schema) -> Iterator[bytes]:
+    """The schema, a piece for each page, and the mark at the end."""
+    sink = _Sink()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        yield sink.take()
+        for page in pages:
+            writer.write_batch(to_batch(page, schema))
+            yield sink.take()
+    yield sink.take()
+
+
+def _plain(value: Any) -> Any:
+    return to_json(value) if isinstance(value, dict) else value
+
+
+class _Sink(io.RawIOBase):
+    """A file that gives its bytes away as soon as they are asked for."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        piece = bytes(data)
+        self._pieces.append(piece)
+        self._written += len(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        return self._written
+
+    def take(self) -> bytes:
+        taken = b"".join(self._pieces)
+        self._pieces.clear()
+        return taken

@@ -1,0 +1,19 @@
+"""JSON lines: an object a line."""
+
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+from app.core.exports.rows import IMAGES, to_json, values
+from app.core.exports.source import ExportSource
+from app.core.revisions import LabelledImage
+
+
+def write(source: ExportSource, file: IO[bytes]) -> None:
+    file.writelines(json_chunks(source.pages(), IMAGES))
+
+
+def json_chunks(pages: Iterable[list[LabelledImage]], columns: tuple[str, ...]) -> Iterator[bytes]:
+    """A piece for each page."""
+    for page in pages:
+        lines = (to_json(dict(zip(columns, values(row, columns), strict=True))) for row in page)
+        yield "".join(f"{line}\n" for line in lines).encode()

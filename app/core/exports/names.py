@@ -1,0 +1,75 @@
+"""Names that every file system takes: no way out of their folder, no two alike."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from hashlib import blake2b
+
+_FORBIDDEN = re.compile(r'[<>:"/\\|?*]')
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(10))}
+_MAX_BYTES = 200  # of 255, so that there is room for a number
+_SUFFIXES = {"JPEG": (".jpg", ".jpeg", ".jpe", ".jfif"), "TIFF": (".tif", ".tiff")}
+
+
+def clean_text(text: str) -> str:
+    """Without control characters and odd spaces, which XML, YAML and terminals trip over."""
+    shown = "".join(c if c.isprintable() else " " for c in unicodedata.normalize("NFC", text))
+    return " ".join(shown.split())
+
+
+def safe_name(text: str, fallback: str, max_bytes: int = _MAX_BYTES) -> str:
+    """One part of a path, on any system."""
+    name = _FORBIDDEN.sub("_", clean_text(text)).strip(" .")
+    name = name.encode()[:max_bytes].decode(errors="ignore").strip(" .")
+    if name.partition(".")[0].strip().lower() in _DEVICES:
+        name = f"_{name}"
+    return name or fallback
+
+
+def image_stem_and_suffix(name: str, format_: str) -> tuple[str, str]:
+    """The file's own name without its folders; its suffix tells what is really in it."""
+    base = re.split(r"[/\\]", name)[-1]
+    known = _SUFFIXES.get(format_, (f".{format_.lower()}",))
+    stem, dot, ending = base.rpartition(".")
+    suffix = f".{ending.lower()}"
+    if dot and suffix in known:
+        return safe_name(stem, "image"), suffix
+    return safe_name(base, "image"), known[0]
+
+
+def unique_labels(clusters: Mapping[int, str]) -> dict[int, str]:
+    """Clean labels, of which no two are alike: for programs that know classes by name only."""
+    taken: set[str] = set()
+    found: dict[int, str] = {}
+    for number, text in clusters.items():
+        label = clean_text(text) or f"cluster {number}"
+        found[number] = label if label not in taken else f"{label} (cluster {number})"
+        taken.add(found[number])
+    return found
+
+
+class UniqueNames:
+    """Gives each name out once. Upper and lower case are alike, as they are on some disks."""
+
+    def __init__(self) -> None:
+        self._given: dict[int, int] = {}  # hash -> how often: a fraction of the names' size
+
+    def give(self, stem: str, suffix: str = "", *, folder: str = "") -> str:
+        plain = _hash(folder, f"{stem}{suffix}")
+        number = self._given.get(plain, 0) + 1
+        name = _numbered(stem, suffix, number)
+        while number > 1 and _hash(folder, name) in self._given:
+            number += 1
+            name = _numbered(stem, suffix, number)
+        self._given[plain] = number
+        self._given.setdefault(_hash(folder, name), 1)
+        return name
+
+
+def _numbered(stem: str, suffix: str, number: int) -> str:
+    return f"{stem}{suffix}" if number == 1 else f"{stem} ({number}){suffix}"
+
+
+def _hash(folder: str, name: str) -> int:
+    same = unicodedata.normalize("NFC", f"{folder}/{name}".casefold())
+    return int.from_bytes(blake2b(same.encode(), digest_size=8).digest())

@@ -1,0 +1,55 @@
+"""What every format is made from."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from app.core.errors import ImageMissing
+from app.core.revisions import LabelledImage
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportSource:
+    clustering_id: str
+    revision: int
+    model: str  # name/versions/n
+    dataset_name: str
+    created_at: float  # of the clustering: the same export twice gives the same bytes
+    clusters: Mapping[int, str]  # those that were asked for, in order, with their labels
+    pages: Callable[[], Iterator[list[LabelledImage]]]
+    image_path: Callable[[str], Path]  # of a sha256
+    scratch: Path  # folder for what has to wait for its place in the file
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Where the labels come from."""
+        return {
+            "clustering_id": self.clustering_id,
+            "revision": str(self.revision),
+            "model": self.model,
+        }
+
+    def rows(self) -> Iterator[LabelledImage]:
+        for page in self.pages():
+            yield from page
+
+    def open_image(self, row: LabelledImage) -> IO[bytes]:
+        """Its original bytes."""
+        path = self.image_path(row.sha256)
+        try:
+            file = path.open("rb")
+        except FileNotFoundError as error:
+            raise _missing(row, "is not in the storage") from error
+        if (size := path.stat().st_size) != row.bytes:
+            file.close()
+            raise _missing(row, f"has {size:,} bytes in the storage instead of {row.bytes:,}")
+        return file
+
+
+def content_url(image_id: str) -> str:
+    return f"/v1/images/{image_id}/content"
+
+
+def _missing(row: LabelledImage, what: str) -> ImageMissing:
+    return ImageMissing(f"The image {row.image_id} ({row.name[:200]}) {what}.")
