@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -22,6 +22,7 @@ class JobContext:
     job: Job
     fence: int
     send: Callable[[Progress], None]
+    _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
@@ -51,6 +52,10 @@ class JobContext:
             job_records.forget_curve_after(session, self.job.id, step)
 
     def meter(self, stage: str, total: int, completed: int = 0) -> "Meter":
+        if stage not in self._told:
+            self._told.add(stage)
+            how = f"goes on at {completed} of {total}" if completed else "started"
+            self.log(f"Stage {stage} {how}.")
         return Meter(self, stage, total, completed)
 
 

@@ -10,8 +10,8 @@ from app.core.logs import configure_logging
 from app.core.queue import RUN_JOB
 from app.core.runtime import Runtime
 from app.core.settings import get_settings
-from worker.runner import run_job
-from worker.sweeper import start_sweeper, sweep
+from worker.runner import run_waiting
+from worker.sweeper import start_messenger, start_sweeper, sweep
 
 runtime = Runtime(get_settings())
 celery = runtime.celery
@@ -29,6 +29,7 @@ def _start(**_: Any) -> None:
     runtime.storage.clean(_STALE_SECONDS, now=time.time())
     sweep(runtime)
     start_sweeper(runtime, _stopping)
+    start_messenger(runtime, _stopping)
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
@@ -37,5 +38,5 @@ def _stop(**_: Any) -> None:
 
 
 @celery.task(name=RUN_JOB)  # type: ignore[untyped-decorator]
-def run_job_task(job_id: str) -> None:
-    run_job(runtime, job_id, _stopping)
+def run_job_task(job_id: str) -> None:  # noqa: ARG001 - it only says that some job waits
+    run_waiting(runtime, _stopping)

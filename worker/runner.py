@@ -19,8 +19,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.core.errors import LeaseLost
+from app.core.finished_jobs import may_pass
 from app.core.job_requests.ingest import drop_upload
-from app.core.jobs import Progress, claim, finish, heartbeat, release
+from app.core.jobs import Progress, claim, claim_next, finish, heartbeat, release
 from app.core.runtime import Runtime
 from app.core.tables import Job
 from worker import child
@@ -31,21 +32,47 @@ _GRACE_SECONDS = 5.0
 log = structlog.get_logger()
 
 
+def run_waiting(runtime: Runtime, stopping: threading.Event) -> int:
+    """Do whatever waits, the most urgent first, until nothing does; returns how many were done.
+
+    A message that wakes a worker may be about a job that another one has taken, and the message
+    of a waiting job may have been used up so: nobody goes to sleep without having looked.
+    """
+    done = 0
+    while not stopping.is_set():
+        with runtime.db.write() as session:
+            job = claim_next(session, worker=_name(), lease_seconds=runtime.settings.lease_seconds)
+        if job is None:
+            break
+        done += 1
+        if _attempt(runtime, job, stopping):
+            stopping.wait(runtime.settings.sweep_seconds)  # what killed it may still be there
+    return done
+
+
 def run_job(runtime: Runtime, job_id: str, stopping: threading.Event) -> None:
-    settings = runtime.settings
-    worker = f"{socket.gethostname()}:{os.getpid()}"
+    """Do this one job, if it is to be had."""
     with runtime.db.write() as session:
-        job = claim(session, job_id, worker=worker, lease_seconds=settings.lease_seconds)
-    if job is None:
-        return
+        job = claim(session, job_id, worker=_name(), lease_seconds=runtime.settings.lease_seconds)
+    if job is not None:
+        _attempt(runtime, job, stopping)
+
+
+def _attempt(runtime: Runtime, job: Job, stopping: threading.Event) -> bool:
+    """Whether the process that did the work died."""
     attempt = Attempt(runtime, job)
     if job.status == "cancelling":
         attempt.end("cancelled")
-    elif job.crashes >= settings.max_crashes:
+    elif job.crashes >= runtime.settings.max_crashes:
         attempt.fail_crashed(job.crashes)
     else:
         log.info("job_started", job_id=job.id, kind=job.kind, fence=job.fence)
         attempt.watch(stopping)
+    return attempt.crashed
+
+
+def _name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 class Attempt:
@@ -57,6 +84,7 @@ class Attempt:
         self._error: dict[str, Any] | None = None
         self._progress: Progress | None = None
         self._beat_at = self._alive_at = time.monotonic()
+        self.crashed = False
 
     def watch(self, stopping: threading.Event) -> None:
         process, connection = self._start_child()
@@ -83,7 +111,7 @@ class Attempt:
             finish(session, self._job.id, self._job.fence, status=status, error=error)
 
         self._write(write)
-        if self._job.kind == "ingest":
+        if self._job.kind == "ingest" and not may_pass(error):
             drop_upload(self._runtime.storage, self._job)
         log.info("job_ended", job_id=self._job.id, status=status, error=error)
 
@@ -148,6 +176,7 @@ class Attempt:
         if self._error is not None:
             self.end("failed", self._error)
         elif exit_code != 0:
+            self.crashed = True
             log.error("child_died", job_id=self._job.id, exit_code=exit_code)
             if self._progress is not None:
                 self._heartbeat()  # a checkpoint it told of just before it died counts

@@ -1,6 +1,7 @@
-"""Looks every few seconds for jobs that wait or whose worker fell silent, and rings the bell."""
+"""Looks every few seconds for what is due: jobs to ring the bell for, messages to send."""
 
 import threading
+from collections.abc import Callable
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -8,11 +9,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.core.jobs import due_for_hint
 from app.core.queue import publish_hint
 from app.core.runtime import Runtime
+from app.core.webhooks import send_due
 
 log = structlog.get_logger()
 
 
 def sweep(runtime: Runtime) -> int:
+    """Hints for jobs that wait or whose worker fell silent."""
     with runtime.db.write() as session:
         due = due_for_hint(session)
     for job_id in due:
@@ -22,14 +25,24 @@ def sweep(runtime: Runtime) -> int:
 
 def start_sweeper(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
     """Any number of sweepers may run: which of them sends a hint is decided by the database."""
+    return _start("sweeper", lambda: sweep(runtime), runtime, stopping)
 
+
+def start_messenger(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
+    """Webhooks, in a thread of their own: a slow receiver must not keep jobs waiting."""
+    return _start("messenger", lambda: send_due(runtime.db, runtime.settings), runtime, stopping)
+
+
+def _start(
+    name: str, action: Callable[[], int], runtime: Runtime, stopping: threading.Event
+) -> threading.Thread:
     def loop() -> None:
         while not stopping.wait(runtime.settings.sweep_seconds):
             try:
-                sweep(runtime)
+                action()
             except SQLAlchemyError as error:
-                log.warning("sweep_failed", reason=str(error))
+                log.warning(f"{name}_failed", reason=str(error))
 
-    thread = threading.Thread(target=loop, name="sweeper", daemon=True)
+    thread = threading.Thread(target=loop, name=name, daemon=True)
     thread.start()
     return thread

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, and_, case, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, ScalarSelect, and_, case, or_, select, update
+from sqlalchemy.orm import Session, aliased
 
 from app.core.clock import db_now
 from app.core.datasets import OPEN, abandon_ingest
 from app.core.errors import JobFinished, LeaseLost, NotFound
 from app.core.ids import new_id
+from app.core.job_records import add_log
 from app.core.tables import Dataset, Job
+from app.core.webhooks import announce_end
 
 CANCELLED = {"code": "cancelled", "detail": "The job was cancelled."}
 FINAL = ("cancelled", "succeeded", "failed")
@@ -80,19 +82,47 @@ def create_job(
     return job
 
 
-def get_job(session: Session, tenant: str, job_id: str) -> Job:
-    job = session.scalar(select(Job).where(Job.id == job_id, Job.tenant == tenant))
+def get_job(session: Session, tenant: str, job_id: str, *, lock: bool = False) -> Job:
+    """With `lock`, as it is now, and nobody else changes it before this transaction ends."""
+    query = select(Job).where(Job.id == job_id, Job.tenant == tenant)
+    if lock:
+        query = query.with_for_update().execution_options(populate_existing=True)
+    job = session.scalar(query)
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
     return job
 
 
 def claim(session: Session, job_id: str, *, worker: str, lease_seconds: float) -> Job | None:
-    """Take a job that waits, or whose worker has been silent for a whole lease."""
-    orphaned = and_(Job.status.in_(["running", "cancelling"]), Job.lease_until < db_now())
-    return session.scalar(
+    """Take this job if it waits, or if its worker has been silent for a whole lease."""
+    return _claim(session, job_id, worker, lease_seconds)
+
+
+def claim_next(session: Session, *, worker: str, lease_seconds: float) -> Job | None:
+    """Take the most urgent job that waits or was left behind, the oldest of several."""
+    other = aliased(Job)
+    chosen = (
+        select(other.id)
+        .where(_claimable(other))
+        .order_by(other.priority.desc(), other.id)
+        .limit(1)
+        .with_for_update(skip_locked=True)  # another worker has just chosen the ones it skips
+        .scalar_subquery()
+    )
+    return _claim(session, chosen, worker, lease_seconds)
+
+
+def _claimable(job: type[Job]) -> ColumnElement[bool]:
+    orphaned = and_(job.status.in_(["running", "cancelling"]), job.lease_until < db_now())
+    return or_(job.status == "queued", orphaned)
+
+
+def _claim(
+    session: Session, job_id: str | ScalarSelect[str], worker: str, lease_seconds: float
+) -> Job | None:
+    job = session.scalar(
         update(Job)
-        .where(Job.id == job_id, or_(Job.status == "queued", orphaned))
+        .where(Job.id == job_id, _claimable(Job))
         .values(
             status=case((Job.status == "queued", "running"), else_=Job.status),
             crashes=Job.crashes + case((Job.status == "running", 1), else_=0),
@@ -107,6 +137,9 @@ def claim(session: Session, job_id: str, *, worker: str, lease_seconds: float) -
         .returning(Job)
         .execution_options(synchronize_session=False, populate_existing=True)
     )
+    if job is not None:
+        add_log(session, job.id, f"Claimed by {worker} (attempt {job.fence}).")
+    return job
 
 
 def heartbeat(
@@ -145,9 +178,7 @@ def finish(
         **_shown(progress),
     }
     _fenced(session, job_id, fence, values)
-    job = session.get_one(Job, job_id)
-    if job.kind == "ingest" and status != "succeeded":
-        abandon_ingest(session, job.dataset_id, error or CANCELLED)
+    _close(session, session.get_one(Job, job_id, populate_existing=True))
 
 
 def release(session: Session, job_id: str, fence: int, *, crashed: bool) -> None:
@@ -160,6 +191,11 @@ def release(session: Session, job_id: str, fence: int, *, crashed: bool) -> None
         "version": Job.version + 1,
     }
     _fenced(session, job_id, fence, values)
+    if crashed:
+        line = "The process that did the work died; another attempt goes on from what is saved."
+        add_log(session, job_id, line, "warning")
+    else:
+        add_log(session, job_id, "Given back by a worker that stops.")
 
 
 def check_fence(session: Session, job_id: str, fence: int) -> None:
@@ -173,6 +209,8 @@ def record_timing(
     job = session.get_one(Job, job_id)
     timing = {"seconds": round(seconds, 3), "skipped": skipped}
     _fenced(session, job_id, fence, {"timings": {**job.timings, stage: timing}})
+    did = "skipped, for its result was there" if skipped else "ended"
+    add_log(session, job_id, f"Stage {stage} {did} ({seconds:.1f} s).")
 
 
 def cancel(session: Session, tenant: str, job_id: str) -> Job:
@@ -181,7 +219,7 @@ def cancel(session: Session, tenant: str, job_id: str) -> Job:
     if job.status in FINAL and job.status != "cancelled":
         raise JobFinished(f"The job has already {job.status}; there is nothing to cancel.")
     waits = Job.status == "queued"
-    session.execute(
+    changed = session.scalar(
         update(Job)
         .where(Job.id == job_id, Job.status.in_(["queued", "running"]))
         .values(
@@ -189,11 +227,12 @@ def cancel(session: Session, tenant: str, job_id: str) -> Job:
             finished_at=case((waits, db_now()), else_=Job.finished_at),
             version=Job.version + 1,
         )
+        .returning(Job.status)
         .execution_options(synchronize_session=False)
     )
     session.refresh(job)
-    if job.status == "cancelled" and job.kind == "ingest":
-        abandon_ingest(session, job.dataset_id, CANCELLED)
+    if changed == "cancelled":
+        _close(session, job)
     return job
 
 
@@ -217,6 +256,18 @@ def due_for_hint(session: Session) -> Sequence[str]:
         .returning(Job.id)
         .execution_options(synchronize_session=False)
     ).all()
+
+
+def _close(session: Session, job: Job) -> None:
+    """What belongs to every end of a job, in the transaction that writes it."""
+    if job.kind == "ingest" and job.status != "succeeded":
+        abandon_ingest(session, job.dataset_id, job.error or CANCELLED)
+    if job.error is not None:
+        line = f"Failed with {job.error.get('code')}: {job.error.get('detail')}"
+        add_log(session, job.id, line, "error")
+    else:
+        add_log(session, job.id, f"{job.status.capitalize()}.")
+    announce_end(session, job)
 
 
 def _shown(progress: Progress | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +57,14 @@ class LocalStorage:
 
     def delete(self, key: str) -> None:
         self.path(key).unlink(missing_ok=True)
+
+    def delete_folder(self, key: str) -> None:
+        """Every file whose key starts with `key/`; it may be gone already."""
+        folder = self.path(key)
+        if self._aside.is_relative_to(folder):
+            raise ValueError(f"not a folder of files: {key!r}")
+        if folder.is_dir():
+            shutil.rmtree(folder)
 
     def clean(self, older_than_seconds: float, now: float) -> int:
         """Remove what crashed writers left aside."""

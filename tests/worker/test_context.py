@@ -1,7 +1,9 @@
 """What a running job writes of itself counts only while it holds the job."""
 
+from collections.abc import Callable
+
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from app.core import job_records
 from app.core.errors import LeaseLost
@@ -29,7 +31,11 @@ def test_lines_and_points_are_there_at_once(context: JobContext) -> None:
     with context.runtime.db.read() as session:
         lines = session.execute(select(JobLog.level, JobLog.message).order_by(JobLog.number))
         points = session.execute(select(JobCurve.step, JobCurve.values).order_by(JobCurve.step))
-        assert [tuple(line) for line in lines] == [("info", "began"), ("warning", "hm")]
+        assert [tuple(line) for line in lines] == [
+            ("info", "Claimed by test (attempt 1)."),
+            ("info", "began"),
+            ("warning", "hm"),
+        ]
         assert [tuple(point) for point in points] == [(1, {"loss": 3.0}), (2, {"loss": 2.5})]
 
 
@@ -39,15 +45,17 @@ def test_a_job_that_was_taken_over_says_no_more(context: JobContext) -> None:
         session.get_one(Job, context.job.id).lease_until = 0.0
         session.flush()
         assert claim(session, context.job.id, worker="other", lease_seconds=60) is not None
-    for write in (
+    writes: tuple[Callable[[], None], ...] = (
         lambda: context.log("from the dead"),
         lambda: context.curve(5, {"loss": 9.0}),
         lambda: context.forget_curve_after(0),
-    ):
+    )
+    for write in writes:
         with pytest.raises(LeaseLost):
             write()
     with context.runtime.db.read() as session:
-        assert session.scalar(select(func.count()).select_from(JobLog)) == 0
+        lines = session.scalars(select(JobLog.message).order_by(JobLog.number)).all()
+        assert lines == ["Claimed by test (attempt 1).", "Claimed by other (attempt 2)."]
         assert session.scalars(select(JobCurve.values)).all() == [{"loss": 1.0}]
 
 
@@ -60,5 +68,21 @@ def test_room_is_left_for_how_the_job_ends(
         context.log(f"line {number}")
     with context.runtime.db.read() as session:
         messages = session.scalars(select(JobLog.message).order_by(JobLog.number)).all()
-    assert messages[:4] == [f"line {number}" for number in range(4)]
+    assert messages[1:4] == [f"line {number}" for number in range(3)]
     assert len(messages) == 5
+
+
+def test_stages_are_told_once_each(context: JobContext) -> None:
+    for total in (5, 5):
+        context.meter("embed", total=total)
+    context.record_timing("embed", 1.25, skipped=False)
+    context.meter("train", total=100, completed=40)
+    context.record_timing("register", 0.01, skipped=True)
+    with context.runtime.db.read() as session:
+        messages = session.scalars(select(JobLog.message).order_by(JobLog.number)).all()
+    assert messages[1:] == [
+        "Stage embed started.",
+        "Stage embed ended (1.2 s).",
+        "Stage train goes on at 40 of 100.",
+        "Stage register skipped, for its result was there (0.0 s).",
+    ]
