@@ -2,7 +2,25 @@
 
 import typer
 
-from app.cli import backbones, bench, cluster, datasets, demo, doctor, jobs, models, predict, serve
+from app.cli import (
+    backbones,
+    bench,
+    cluster,
+    clusterings,
+    datasets,
+    demo,
+    doctor,
+    exports,
+    images,
+    ingest,
+    jobs,
+    models,
+    operations,
+    predict,
+    serve,
+    start,
+    uploads,
+)
 from app.cli.errors import ErrorReportingGroup
 
 app = typer.Typer(
@@ -14,8 +32,16 @@ app = typer.Typer(
 app.command("cluster")(cluster.cluster)
 app.command("predict")(predict.predict)
 app.command("demo")(demo.demo)
+datasets.app.command("create")(ingest.create)
+datasets.app.command("append")(ingest.append)
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(uploads.app, name="uploads")
+app.add_typer(images.app, name="images")
+jobs.app.add_typer(start.app, name="start")
 app.add_typer(jobs.app, name="jobs")
+operations.add_commands(clusterings.app)
+app.add_typer(clusterings.app, name="clusterings")
+app.add_typer(exports.app, name="exports")
 app.add_typer(models.app, name="models")
 app.command("serve")(serve.serve)
 app.command("api")(serve.api)

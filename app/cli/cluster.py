@@ -6,13 +6,14 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.markup import escape
 
-from app.cli.errors import INTERRUPTED, UNREACHABLE
-from app.cli.options import DEFAULT_SERVER, ApiKey, Server, connect
+from app.cli.errors import UNREACHABLE
+from app.cli.options import DEFAULT_SERVER, ApiKey, LabelsFrom, Server, connect
 from app.cli.output import notices, results, write_labels
-from app.cli.progress import show_progress
+from app.cli.progress import follow
 from app.cli.tables import print_clusters, print_metrics
+from app.cli.transfers import transfer
 from temi.catalog import DEFAULT_BACKBONE
-from temi_client import Job, JobFailed, ServiceUnreachable, TemiClient
+from temi_client import Job, ServiceUnreachable, TemiClient
 
 _NO_SERVICE = "Start one with [bold]temi serve[/], or add [bold]--local[/] to work without one."
 _DEFAULT_OUT = Path("labels.csv")
@@ -33,10 +34,6 @@ Heads = Annotated[int | None, typer.Option(min=1, help="Heads trained side by si
 Beta = Annotated[float | None, typer.Option(help="Lower uses the clusters more evenly.")]
 Steps = Annotated[int | None, typer.Option(min=1, help="Training steps; fewer is quicker.")]
 Seed = Annotated[int, typer.Option(min=0)]
-LabelsFrom = Annotated[
-    Literal["folder", "none"],
-    typer.Option("--labels-from", help="`folder`: its subfolders are labels, for metrics only."),
-]
 Local = Annotated[bool, typer.Option("--local", help="Work here, without a service.")]
 Out = Annotated[
     Path | None, typer.Option(dir_okay=False, help="CSV to write: file, cluster, probability.")
@@ -80,7 +77,7 @@ def cluster(
         _require_service(client)
         dataset_id = _upload(client, folder, name, labels_from)
         job = client.create_job(dataset_id=dataset_id, backbone=backbone, **settings)
-        return _report(client, _follow(client, job), out)
+        return _report(client, follow(client, job), out)
 
 
 def _require_service(client: TemiClient) -> None:
@@ -96,7 +93,9 @@ def _upload(
     client: TemiClient, folder: Path, name: str | None, labels_from: Literal["folder", "none"]
 ) -> str:
     notices.print(f"Uploading {escape(str(folder))}")
-    job = _follow(client, client.upload_dataset(folder, name=name, labels_from=labels_from))
+    with transfer("upload") as progress:
+        job = client.upload_dataset(folder, name=name, labels_from=labels_from, progress=progress)
+    job = follow(client, job)
     found = job.result or {}
     dataset_id = str(found.get("dataset_id") or job.dataset_id)
     notices.print(f"Dataset {dataset_id}: {found.get('image_count')} images")
@@ -108,27 +107,20 @@ def _upload(
     return dataset_id
 
 
-def _follow(client: TemiClient, job: Job) -> Job:
-    try:
-        last = show_progress(client.watch(job.id))
-    except KeyboardInterrupt:
-        notices.print(
-            f"The job goes on. Come back with: temi jobs watch {job.id}\n"
-            f"Stop it with: temi jobs cancel {job.id}"
-        )
-        raise typer.Exit(INTERRUPTED) from None
-    if last.status != "succeeded":
-        raise JobFailed(last)
-    return last
-
-
 def _report(client: TemiClient, job: Job, out: Path | None) -> None:
     clustering = client.clustering((job.result or {})["clustering_id"])
     print_clusters(client.clusters(clustering.id))
     print_metrics(clustering)
     if out is not None:
         rows = client.assignments(clustering.id)
-        write_labels(out, ((row.name, row.cluster_id, row.probability) for row in rows))
+        write_labels(
+            out,
+            (
+                (row.name, row.cluster_id, row.probability)
+                for row in rows
+                if row.cluster_id is not None
+            ),
+        )
         results.print(f"Labels are in {out}", markup=False)
     results.print(f"Look at the groups: {client.base_url}  (API: {client.base_url}/docs)")
     results.print(f"Label new images:   temi predict {clustering.model.name} FILES...")

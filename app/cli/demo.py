@@ -143,6 +143,8 @@ def _mostly(client: TemiClient, clustering_id: str) -> dict[int, str]:
     """The true group, by folder, that most images of each cluster belong to."""
     groups: dict[int, Counter[str]] = {}
     for row in client.assignments(clustering_id):
+        if row.cluster_id is None:
+            continue  # taken out by hand
         groups.setdefault(row.cluster_id, Counter())[PurePosixPath(row.name).parent.name] += 1
     return {cluster: counts.most_common(1)[0][0] for cluster, counts in groups.items()}
 

@@ -1,55 +1,172 @@
-"""`temi jobs`: list, watch, cancel."""
+"""`temi jobs`: list, look, watch, stop."""
 
-from typing import Annotated
+from itertools import islice
+from typing import Annotated, Literal
 
 import typer
 
-from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Server, connect
-from app.cli.output import notices, print_json, print_table
-from app.cli.progress import show_progress
+from app.cli.options import (
+    DEFAULT_SERVER,
+    ApiKey,
+    AsJson,
+    JobId,
+    Limit,
+    OutFile,
+    Server,
+    Wait,
+    Yes,
+    confirm,
+    connect,
+)
+from app.cli.output import moment, notices, print_item, print_rows, print_saved
+from app.cli.progress import report_job, show_progress
+from app.cli.transfers import transfer
 from temi_client import JobFailed
 
 app = typer.Typer(no_args_is_help=True, help="Jobs of the service.")
 
-JobId = Annotated[str, typer.Argument(metavar="JOB")]
+Status = Annotated[
+    Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"] | None,
+    typer.Option(help="Only these."),
+]
 
 
 @app.command("list")
 def list_jobs(
-    server: Server = DEFAULT_SERVER, api_key: ApiKey = None, as_json: AsJson = False
+    status: Status = None,
+    dataset: Annotated[str | None, typer.Option(help="Only this one's.")] = None,
+    limit: Limit = None,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the jobs, newest first."""
     with connect(server, api_key) as client:
-        found = list(client.jobs())
-    if as_json:
-        return print_json(found)
-    rows = (
-        (
-            job.id,
-            job.kind,
-            job.status,
-            f"{job.progress.stage or ''} {job.progress.completed}/{job.progress.total}",
-            job.dataset_id,
-            f"{job.created_at:%Y-%m-%d %H:%M}",
+        print_rows(
+            islice(client.jobs(status=status, dataset_id=dataset), limit),
+            as_json,
+            "Jobs",
+            ["id", "kind", "status", "progress", "dataset", "created"],
+            lambda job: (
+                job.id,
+                job.kind,
+                job.status,
+                f"{job.progress.stage or ''} {job.progress.completed}/{job.progress.total}",
+                job.dataset_id,
+                moment(job.created_at),
+            ),
         )
-        for job in found
-    )
-    return print_table("Jobs", ["id", "kind", "status", "progress", "dataset", "created"], rows)
+
+
+@app.command("show")
+def show(
+    job_id: JobId, server: Server = DEFAULT_SERVER, api_key: ApiKey = None, as_json: AsJson = False
+) -> None:
+    """Show one job."""
+    with connect(server, api_key) as client:
+        print_item(client.job(job_id), as_json, f"Job {job_id}")
 
 
 @app.command("watch")
-def watch(job_id: JobId, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+def watch(
+    job_id: JobId, server: Server = DEFAULT_SERVER, api_key: ApiKey = None, as_json: AsJson = False
+) -> None:
     """Follow a job until it ends; exit code 1 if it does not succeed."""
     with connect(server, api_key) as client:
         job = show_progress(client.watch(job_id))
     if job.status != "succeeded":
         raise JobFailed(job)
+    if as_json:
+        print_item(job, as_json, f"Job {job_id}")
     notices.print(f"{job.id} succeeded")
 
 
 @app.command("cancel")
-def cancel(job_id: JobId, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+def cancel(
+    job_id: JobId, server: Server = DEFAULT_SERVER, api_key: ApiKey = None, as_json: AsJson = False
+) -> None:
     """Ask a job to stop."""
     with connect(server, api_key) as client:
         job = client.cancel(job_id)
+    if as_json:
+        print_item(job, as_json, f"Job {job_id}")
     notices.print(f"{job.id} {job.status}")
+
+
+@app.command("retry")
+def retry(
+    job_id: JobId,
+    wait: Wait = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a job that failed or was cancelled once more."""
+    with connect(server, api_key) as client:
+        report_job(client, client.retry(job_id), wait, as_json)
+
+
+@app.command("delete")
+def delete(
+    job_id: JobId, yes: Yes = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
+) -> None:
+    """Delete a job that has ended; what it made stays."""
+    with connect(server, api_key) as client:
+        confirm(f"Delete {job_id}?", yes)
+        client.delete_job(job_id)
+    notices.print(f"Deleted {job_id}")
+
+
+@app.command("logs")
+def logs(
+    job_id: JobId,
+    limit: Limit = None,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what a job has to say."""
+    with connect(server, api_key) as client:
+        print_rows(
+            islice(client.logs(job_id), limit),
+            as_json,
+            f"Log of {job_id}",
+            ["time", "level", "message"],
+            lambda line: (f"{line.at:%H:%M:%S}", line.level, line.message),
+        )
+
+
+@app.command("curves")
+def curves(
+    job_id: JobId,
+    limit: Limit = None,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the points of a job's training curves."""
+    with connect(server, api_key) as client:
+        print_rows(
+            islice(client.curves(job_id), limit),
+            as_json,
+            f"Curves of {job_id}",
+            [">step", "values"],
+            lambda point: (
+                point.step,
+                "  ".join(f"{name} {_number(value)}" for name, value in point.values.items()),
+            ),
+        )
+
+
+@app.command("map")
+def download_map(
+    job_id: JobId, out: OutFile, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
+) -> None:
+    """Save the points that a map job has laid out (Arrow)."""
+    with connect(server, api_key) as client, transfer(out.name) as progress:
+        saved = client.download_map(job_id, out, progress=progress)
+    print_saved(saved)
+
+
+def _number(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

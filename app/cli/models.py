@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Server, connect
-from app.cli.output import print_json, print_table
+from app.cli.output import notices, print_item, print_json, print_table
 from temi_client import Model
 
 app = typer.Typer(invoke_without_command=True, help="Trained models and their versions.")
@@ -57,6 +57,33 @@ def show(
     return print_table(
         f"Versions of {model.name}", [">version", "aliases", "clustering", "created"], rows
     )
+
+
+@app.command("alias")
+def set_alias(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    alias: Annotated[str, typer.Argument(metavar="ALIAS")],
+    version: Annotated[int, typer.Argument(metavar="VERSION", min=1)],
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Point an alias, such as `production`, at a version."""
+    with connect(server, api_key) as client:
+        print_item(client.set_alias(name, alias, version), as_json, f"Model {name}")
+
+
+@app.command("unalias")
+def delete_alias(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    alias: Annotated[str, typer.Argument(metavar="ALIAS")],
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Remove an alias."""
+    with connect(server, api_key) as client:
+        client.delete_alias(name, alias)
+    notices.print(f"Removed {name}@{alias}", markup=False)
 
 
 def _aliases(model: Model) -> str:

@@ -4,8 +4,11 @@ import csv
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+from typing import IO, Any, TypeVar
 
 from pydantic import BaseModel
 from rich.console import Console
@@ -14,12 +17,39 @@ from rich.table import Table
 
 results = Console(highlight=False)
 notices = Console(stderr=True, highlight=False)
+T = TypeVar("T", bound=BaseModel)
 
 
 def print_json(items: Iterable[BaseModel]) -> None:
-    """A JSON array that other programs can read; no colors, no wrapping."""
-    rows = [item.model_dump(mode="json") for item in items]
-    print(json.dumps(rows, indent=2, ensure_ascii=False))
+    """A JSON array that other programs can read, written while the items arrive."""
+    before = "[\n"
+    for item in items:
+        print(f"{before}{_json(item)}", end="")
+        before = ",\n"
+    print("[]" if before == "[\n" else "\n]")
+
+
+def print_rows(
+    items: Iterable[T],
+    as_json: bool,
+    title: str,
+    columns: Sequence[str],
+    row: Callable[[T], Sequence[object]],
+) -> None:
+    """A list: as JSON, or as a table with one row an item."""
+    if as_json:
+        print_json(items)
+    else:
+        print_table(title, columns, (row(item) for item in items))
+
+
+def print_item(item: BaseModel, as_json: bool, title: str) -> None:
+    """One thing with all its fields."""
+    if as_json:
+        print(json.dumps(item.model_dump(mode="json"), indent=2, ensure_ascii=False))
+        return
+    rows = ((name, _cell(getattr(item, name))) for name in type(item).model_fields)
+    print_table(title, ["field", "value"], rows)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -39,15 +69,46 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
+def moment(value: datetime | None) -> str:
+    return "" if value is None else f"{value:%Y-%m-%d %H:%M}"
+
+
+def size(count: int) -> str:
+    """Bytes, as people read them."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def print_saved(path: Path) -> None:
+    notices.print(f"Saved {path}", markup=False, soft_wrap=True)
+
+
 def write_labels(path: Path, rows: Iterable[tuple[str, int, float]]) -> None:
     """A CSV that is either whole or not there."""
+    with _whole_or_not(path) as file:
+        writer = csv.writer(file)
+        writer.writerow(["file", "cluster", "probability"])
+        writer.writerows((name, number, f"{sure:.4f}") for name, number, sure in rows)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    with _whole_or_not(path, binary=True) as file:
+        file.write(content)
+    print_saved(path)
+
+
+@contextmanager
+def _whole_or_not(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    text: dict[str, Any] = {} if binary else {"newline": "", "encoding": "utf-8"}
     try:
-        with os.fdopen(handle, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(["file", "cluster", "probability"])
-            writer.writerows((name, number, f"{sure:.4f}") for name, number, sure in rows)
+        with os.fdopen(handle, "wb" if binary else "w", **text) as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
@@ -55,3 +116,17 @@ def write_labels(path: Path, rows: Iterable[tuple[str, int, float]]) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _json(item: BaseModel) -> str:
+    return json.dumps(item.model_dump(mode="json"), ensure_ascii=False)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, datetime):
+        return moment(value)
+    if isinstance(value, BaseModel):
+        return _json(value)
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return "" if value is None else str(value)

@@ -5,12 +5,14 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from app.cli.output import notices
-from temi_client import Job
+from app.cli.errors import INTERRUPTED
+from app.cli.output import notices, print_item
+from temi_client import Job, JobFailed, TemiClient
 
 _LINE_SECONDS = 10.0
 
@@ -107,6 +109,30 @@ def show_progress(states: Iterable[Job]) -> Job:
             progress.update(stage, now.completed, now.total, now.rate or 0.0, now.eta_seconds)
     assert last is not None  # a watched job reports at least its final state
     return last
+
+
+def follow(client: TemiClient, job: Job) -> Job:
+    """The succeeded job. Ctrl-C leaves it running and says how to come back."""
+    try:
+        last = show_progress(client.watch(job.id))
+    except KeyboardInterrupt:
+        notices.print(
+            f"The job goes on. Come back with: temi jobs watch {job.id}\n"
+            f"Stop it with: temi jobs cancel {job.id}"
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    if last.status != "succeeded":
+        raise JobFailed(last)
+    return last
+
+
+def report_job(client: TemiClient, job: Job, wait: bool, as_json: bool) -> None:
+    """What a command that started a job ends with."""
+    if wait:
+        job = follow(client, job)
+    else:
+        notices.print(f"Follow it with: temi jobs watch {job.id}")
+    print_item(job, as_json, f"Job {job.id}")
 
 
 def _duration(seconds: float) -> str:

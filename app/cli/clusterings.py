@@ -1,0 +1,204 @@
+"""`temi clusterings`: the groups that were found, and who is in them."""
+
+from itertools import islice
+from typing import Annotated, Literal
+
+import typer
+
+from app.cli.options import (
+    DEFAULT_SERVER,
+    ApiKey,
+    AsJson,
+    ClusteringId,
+    ClusterNumber,
+    Limit,
+    OutFile,
+    Server,
+    Yes,
+    confirm,
+    connect,
+)
+from app.cli.output import (
+    moment,
+    notices,
+    percent,
+    print_item,
+    print_json,
+    print_rows,
+    write_bytes,
+)
+from app.cli.tables import print_clusters
+
+app = typer.Typer(no_args_is_help=True, help="Groups that were found, and edits of them.")
+
+Sort = Annotated[
+    Literal["representative", "borderline", "outlier"], typer.Option(help="Which come first.")
+]
+Excluded = Annotated[
+    bool | None,
+    typer.Option("--excluded/--not-excluded", help="Only images taken out, or only the others."),
+]
+
+
+@app.command("list")
+def list_clusterings(
+    dataset: Annotated[str | None, typer.Option(help="Only this one's.")] = None,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the clusterings, newest first."""
+    with connect(server, api_key) as client:
+        print_rows(
+            client.clusterings(dataset_id=dataset),
+            as_json,
+            "Clusterings",
+            ["id", "model", ">clusters", ">images", ">revision", "dataset", "created"],
+            lambda c: (
+                *(c.id, f"{c.model.name}/versions/{c.model.version}", c.n_clusters),
+                *(c.image_count, c.revision, c.dataset_id, moment(c.created_at)),
+            ),
+        )
+
+
+@app.command("show")
+def show(
+    clustering_id: ClusteringId,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one clustering."""
+    with connect(server, api_key) as client:
+        print_item(client.clustering(clustering_id), as_json, f"Clustering {clustering_id}")
+
+
+@app.command("clusters")
+def list_clusters(
+    clustering_id: ClusteringId,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """List its clusters with their surest images."""
+    with connect(server, api_key) as client:
+        found = client.clusters(clustering_id)
+        print_json(found) if as_json else print_clusters(found)
+
+
+@app.command("cluster")
+def show_cluster(
+    clustering_id: ClusteringId,
+    cluster: ClusterNumber,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one cluster."""
+    with connect(server, api_key) as client:
+        found = client.get_cluster(clustering_id, cluster)
+        print_item(found, as_json, f"Cluster {cluster} of {clustering_id}")
+
+
+@app.command("images")
+def list_images(
+    clustering_id: ClusteringId,
+    cluster: ClusterNumber,
+    sort: Sort = "representative",
+    limit: Limit = None,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the images of a cluster: those that stand for it, or those in doubt, first."""
+    with connect(server, api_key) as client:
+        print_rows(
+            islice(client.cluster_images(clustering_id, cluster, sort=sort), limit),
+            as_json,
+            f"Images of cluster {cluster}, {sort} first",
+            ["image", "name", ">probability", ">margin", ">distance"],
+            lambda i: (
+                *(i.image_id, i.name, percent(i.probability)),
+                *(f"{i.margin:.3f}", f"{i.distance:.3f}"),
+            ),
+        )
+
+
+@app.command("assignments")
+def list_assignments(
+    clustering_id: ClusteringId,
+    cluster: Annotated[int | None, typer.Option(min=0, help="Only this one's.")] = None,
+    excluded: Excluded = None,
+    limit: Limit = None,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """List which image is in which cluster."""
+    with connect(server, api_key) as client:
+        print_rows(
+            islice(client.assignments(clustering_id, cluster, excluded=excluded), limit),
+            as_json,
+            f"Assignments of {clustering_id}",
+            ["image", "name", ">cluster", "label", ">probability"],
+            lambda a: (
+                a.image_id,
+                a.name,
+                "-" if a.cluster_id is None else a.cluster_id,
+                "taken out" if a.excluded else a.label or "",
+                percent(a.probability),
+            ),
+        )
+
+
+@app.command("statistics")
+def statistics(
+    clustering_id: ClusteringId,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how sure it is, and how even its clusters are."""
+    with connect(server, api_key) as client:
+        print_item(client.statistics(clustering_id), as_json, f"Statistics of {clustering_id}")
+
+
+@app.command("contact-sheet")
+def contact_sheet(
+    clustering_id: ClusteringId,
+    cluster: ClusterNumber,
+    out: OutFile,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Save the images that stand for a cluster as one PNG."""
+    with connect(server, api_key) as client:
+        write_bytes(out, client.contact_sheet(clustering_id, cluster))
+
+
+@app.command("plot")
+def plot(
+    clustering_id: ClusteringId,
+    name: Annotated[str, typer.Argument(metavar="PLOT", help="Such as `sizes`.")],
+    out: OutFile,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Save a figure of the clustering, as PNG or SVG by the file's name."""
+    kind: Literal["png", "svg"] = "svg" if out.suffix.lower() == ".svg" else "png"
+    with connect(server, api_key) as client:
+        write_bytes(out, client.plot(clustering_id, name, format=kind))
+
+
+@app.command("delete")
+def delete(
+    clustering_id: ClusteringId,
+    yes: Yes = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Delete a clustering with its history and exports; dataset and model stay."""
+    with connect(server, api_key) as client:
+        confirm(f"Delete {clustering_id}, its history and its exports?", yes)
+        client.delete_clustering(clustering_id)
+    notices.print(f"Deleted {clustering_id}")
