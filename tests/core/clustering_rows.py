@@ -1,0 +1,139 @@
+"""A clustering in the database with features in the storage, made without any model."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy import select
+
+from app.core.clusterings import Assigned, add_assignments, add_clusters, refresh_clusters
+from app.core.datasets import create_dataset, fingerprint
+from app.core.ids import new_id
+from app.core.operations import Operation, Split, perform
+from app.core.runtime import Runtime
+from app.core.splitting import divide
+from app.core.tables import EXCLUDED, Assignment, Cluster, Clustering, ClusteringOperation, Image
+
+FOLDER = "embeddings/test"
+TENANT = "t"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    clustering_id: str
+    dataset_id: str
+    images: list[str]  # ids, in the order of the upload
+
+
+def store(runtime: Runtime, places: list[int], *, n_clusters: int | None = None) -> Stored:
+    """Image i is in cluster `places[i]`."""
+    with runtime.db.write() as session:
+        dataset = create_dataset(session, tenant=TENANT, name="d")
+        dataset.end_position = dataset.image_count = len(places)
+        ids = [new_id("img") for _ in places]
+        for position, image_id in enumerate(ids):
+            session.add(
+                Image(
+                    id=image_id,
+                    dataset_id=dataset.id,
+                    position=position,
+                    name=f"{position}.png",
+                    sha256=sha256(position),
+                    width=1,
+                    height=1,
+                    format="PNG",
+                    bytes=1,
+                )
+            )
+        session.flush()
+        dataset.fingerprint = fingerprint(session, dataset.id)
+        count = n_clusters or max(places) + 1
+        clustering = Clustering(
+            id=new_id("cl"),
+            tenant=TENANT,
+            dataset_id=dataset.id,
+            dataset_fingerprint=dataset.fingerprint,
+            embedding_folder=FOLDER,
+            model_name="m",
+            model_version=1,
+            n_clusters=count,
+            image_count=len(places),
+            metrics={},
+        )
+        session.add(clustering)
+        session.flush()
+        add_clusters(session, clustering.id, range(count))
+        sure = np.linspace(0.95, 0.35, len(places)).tolist()
+        rows = (
+            Assigned(image_id, place, sure[i], sure[i] / 2, 1 - sure[i])
+            for i, (image_id, place) in enumerate(zip(ids, places, strict=True))
+        )
+        add_assignments(session, clustering.id, rows)
+        refresh_clusters(session, clustering.id)
+        return Stored(clustering_id=clustering.id, dataset_id=dataset.id, images=ids)
+
+
+def sha256(position: int) -> str:
+    return hashlib.sha256(str(position).encode()).hexdigest()
+
+
+def save_features(
+    runtime: Runtime, features: npt.NDArray[np.float32], positions: list[int] | None
+) -> None:
+    """Row i is of the image at `positions[i]`; without positions there is no file of hashes."""
+    with runtime.storage.writing(f"{FOLDER}/features.npy") as file:
+        np.save(file, features)
+    if positions is not None:
+        hashes = [list(bytes.fromhex(sha256(position))) for position in positions]
+        with runtime.storage.writing(f"{FOLDER}/hashes.npy") as file:
+            np.save(file, np.array(hashes, dtype=np.uint8))
+
+
+def edit(
+    runtime: Runtime, stored: Stored, operation: Operation, revision: int | None = None
+) -> ClusteringOperation:
+    """As the API does it; at any revision if none is named."""
+    revisions = None if revision is None else {revision}
+    if isinstance(operation, Split):
+        division = divide(
+            runtime,
+            TENANT,
+            stored.clustering_id,
+            revisions=revisions,
+            cluster_id=operation.cluster_id,
+            parts=operation.parts,
+            seed=operation.seed,
+        )
+        operation = Split(**{**vars(operation), "division": division})
+    with runtime.db.write() as session:
+        return perform(session, TENANT, stored.clustering_id, operation, revisions=revisions)
+
+
+def places(runtime: Runtime, stored: Stored) -> dict[str, int]:
+    """Where each image is now."""
+    with runtime.db.read() as session:
+        rows = session.execute(
+            select(Assignment.image_id, Assignment.cluster_id).where(
+                Assignment.clustering_id == stored.clustering_id
+            )
+        )
+        return {image_id: cluster_id for image_id, cluster_id in rows}
+
+
+def clusters(runtime: Runtime, stored: Stored) -> dict[int, tuple[str, bool]]:
+    """Label and activity; on the way, that sizes and means are right."""
+    where = places(runtime, stored)
+    with runtime.db.read() as session:
+        rows = session.scalars(
+            select(Cluster).where(Cluster.clustering_id == stored.clustering_id)
+        ).all()
+        for row in rows:
+            members = sum(place == row.cluster_id for place in where.values())
+            assert row.size == members, f"cluster {row.cluster_id}"
+            assert (row.mean_probability is None) == (members == 0)
+            assert row.active or members == 0
+        found = {row.cluster_id: (row.label, row.active) for row in rows}
+    active = {number for number, (_, is_active) in found.items() if is_active}
+    assert set(where.values()) <= active | {EXCLUDED}
+    return found
