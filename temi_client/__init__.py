@@ -29,8 +29,11 @@ from temi_client.models import (
     Operation,
     Prediction,
     Predictions,
+    RankedImage,
     Readiness,
+    Statistics,
     Upload,
+    UploadLimits,
 )
 from temi_client.resources.uploads import Source
 
@@ -57,11 +60,14 @@ __all__ = [
     "Prediction",
     "Predictions",
     "Progress",
+    "RankedImage",
     "Readiness",
     "ServiceUnreachable",
     "Source",
+    "Statistics",
     "TemiClient",
     "TemiClientError",
     "Upload",
     "UploadInterrupted",
+    "UploadLimits",
 ]

@@ -70,6 +70,12 @@ class Upload(_Answer):
     id: str
     offset: int
     length: int
+    expires_at: datetime | None = None
+
+
+class UploadLimits(_Answer):
+    max_bytes: int
+    extensions: list[str]  # of tus 1.0
 
 
 class JobProgress(_Answer):
@@ -153,11 +159,41 @@ class Cluster(_Answer):
 class Assignment(_Answer):
     image_id: str
     name: str
-    cluster_id: int  # -1 if the image was taken out
+    cluster_id: int | None = None  # none if the image was taken out
     label: str | None = None
     probability: float
-    margin: float | None = None  # to the second likeliest cluster
-    distance: float | None = None  # to the centre of its cluster
+    excluded: bool = False
+
+
+class RankedImage(_Answer):
+    """An image of a cluster, and how well it fits."""
+
+    image_id: str
+    name: str
+    probability: float
+    margin: float  # to the second likeliest cluster: small at a border
+    distance: float  # to the centre of the cluster
+
+
+class Histogram(_Answer):
+    edges: list[float]  # one more than counts
+    counts: list[int]
+
+
+class Statistics(_Answer):
+    """How sure a clustering is, and how even its clusters are."""
+
+    revision: int
+    images: int
+    excluded_images: int = 0
+    clusters: int
+    empty_clusters: int = 0
+    mean_probability: float | None = None
+    median_probability: float | None = None
+    probabilities: Histogram
+    size_kl: float | None = None
+    sizes: list[int] = []
+    size_histogram: Histogram
 
 
 class LabelRow(_Answer):
@@ -165,19 +201,24 @@ class LabelRow(_Answer):
 
     image_id: str
     name: str
-    sha256: str | None = None
     cluster_id: int | None = None
     label: str | None = None
     probability: float | None = None
+    excluded: bool = False
+    true_label: str | None = None
 
 
 class ImageLabel(_Answer):
-    """Where one clustering has put an image."""
+    """What one clustering calls an image."""
 
     clustering_id: str
-    cluster_id: int
+    dataset_id: str | None = None
+    revision: int | None = None
+    cluster_id: int | None = None
     label: str | None = None
     probability: float
+    excluded: bool = False
+    model: ModelRef | None = None
 
 
 class Operation(_Answer):
@@ -187,6 +228,7 @@ class Operation(_Answer):
     kind: str
     arguments: dict[str, Any] = {}
     moved: int = 0  # images
+    new_cluster_ids: list[int] = []
     undoes: int | None = None
     undone_by: int | None = None
     created_at: datetime

@@ -114,7 +114,8 @@ class Patience:
         if self._failures > self._retries:
             raise error
         asked = error.retry_after if isinstance(error, ApiError) else None
-        time.sleep(min(asked, _MAX_WAIT) if asked is not None else 0.25 * 2**self._failures)
+        pause = min(0.25 * 2**self._failures, 8.0) if asked is None else min(asked, _MAX_WAIT)
+        time.sleep(pause)
 
 
 def unreachable(base_url: str, error: httpx.TransportError) -> ServiceUnreachable:

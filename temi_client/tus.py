@@ -1,15 +1,17 @@
 """Resumable uploads by tus 1.0: a file in pieces, taken up again where the connection broke."""
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from temi_client.downloads import Progress
 from temi_client.errors import ApiError, ServiceUnreachable, UploadInterrupted
-from temi_client.models import Upload
+from temi_client.models import Upload, UploadLimits
 from temi_client.transport import Body, Patience, Transport
 
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -20,20 +22,32 @@ _VERSION = {"Tus-Resumable": "1.0.0"}
 _PASSING = {409, 423, 429, 503}
 
 
+def read_limits(transport: Transport) -> UploadLimits:
+    answer = transport.send("OPTIONS", "/v1/uploads").headers
+    return UploadLimits(
+        max_bytes=int(answer["Tus-Max-Size"]), extensions=answer["Tus-Extension"].split(",")
+    )
+
+
 def create_upload(transport: Transport, path: Path) -> Upload:
     size = path.stat().st_size
     name = b64encode(path.name.encode("utf-8", "replace")).decode()
     headers = {**_VERSION, "Upload-Length": str(size), "Upload-Metadata": f"filename {name}"}
-    response = transport.send("POST", "/v1/uploads", headers=headers)
-    return Upload(id=upload_id_of(response.headers["Location"]), offset=0, length=size)
+    answer = transport.send("POST", "/v1/uploads", headers=headers).headers
+    return Upload(
+        id=upload_id_of(answer["Location"]), offset=0, length=size, expires_at=_expiry(answer)
+    )
 
 
 def read_upload(transport: Transport, upload: str) -> Upload:
     """How much of an upload has arrived; by its address or id."""
     upload_id = upload_id_of(upload)
-    headers = transport.send("HEAD", _path(upload_id), headers=_VERSION).headers
+    answer = transport.send("HEAD", _path(upload_id), headers=_VERSION).headers
     return Upload(
-        id=upload_id, offset=int(headers["Upload-Offset"]), length=int(headers["Upload-Length"])
+        id=upload_id,
+        offset=int(answer["Upload-Offset"]),
+        length=int(answer["Upload-Length"]),
+        expires_at=_expiry(answer),
     )
 
 
@@ -58,7 +72,7 @@ def send_file(
             offset = _send_chunk(transport, path, upload, chunk_bytes, progress)
             patience.progressed()
         except (ServiceUnreachable, ApiError) as error:
-            if isinstance(error, ApiError) and error.status not in _PASSING:
+            if not _is_passing(error):
                 raise
             offset = _recover(transport, upload, patience, error)
         upload = upload.model_copy(update={"offset": offset})
@@ -74,14 +88,20 @@ def _recover(
     transport: Transport, upload: Upload, patience: Patience, error: ServiceUnreachable | ApiError
 ) -> int:
     """What has arrived of a piece whose sending failed."""
-    try:
-        patience.wait_or_raise(error)
-        arrived = read_upload(transport, upload.id).offset
-    except ServiceUnreachable as last:
-        raise UploadInterrupted(last.base_url, last.reason, upload.id) from last
-    if arrived > upload.offset:
-        patience.progressed()
-    return arrived
+    while True:
+        try:
+            patience.wait_or_raise(error)
+            arrived = read_upload(transport, upload.id).offset
+        except (ServiceUnreachable, ApiError) as again:
+            if again is error:
+                raise UploadInterrupted(transport.base_url, str(error), upload.id) from error
+            if not _is_passing(again):
+                raise
+            error = again
+            continue
+        if arrived > upload.offset:
+            patience.progressed()
+        return arrived
 
 
 def _send_chunk(
@@ -122,3 +142,14 @@ def _chunk_body(path: Path, upload: Upload, size: int, progress: Progress | None
 
 def _path(upload_id: str) -> str:
     return f"/v1/uploads/{quote(upload_id, safe='')}"
+
+
+def _is_passing(error: ServiceUnreachable | ApiError) -> bool:
+    return isinstance(error, ServiceUnreachable) or error.status in _PASSING
+
+
+def _expiry(headers: Mapping[str, str]) -> datetime | None:
+    try:
+        return parsedate_to_datetime(headers["Upload-Expires"])
+    except (KeyError, ValueError):
+        return None

@@ -90,7 +90,10 @@ def _require_service(client: TemiClient) -> None:
 
 
 def _upload(
-    client: TemiClient, folder: Path, name: str | None, labels_from: Literal["folder", "none"]
+    client: TemiClient,
+    folder: Path,
+    name: str | None,
+    labels_from: Literal["none", "folder", "manifest"],
 ) -> str:
     notices.print(f"Uploading {escape(str(folder))}")
     with transfer("upload") as progress:

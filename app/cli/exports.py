@@ -18,6 +18,7 @@ from app.cli.options import (
     Yes,
     confirm,
     connect,
+    connect_for_transfer,
 )
 from app.cli.output import moment, notices, print_item, print_rows, print_saved, size
 from app.cli.progress import follow
@@ -75,7 +76,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Write a clustering to a file, wait for it, and download it."""
-    with connect(server, api_key) as client:
+    with connect_for_transfer(server, api_key) as client:
         job = client.export(
             clustering_id,
             format_,
@@ -98,7 +99,7 @@ def download(
     api_key: ApiKey = None,
 ) -> None:
     """Save an export, checked against its hash; a download that broke off is continued."""
-    with connect(server, api_key) as client:
+    with connect_for_transfer(server, api_key) as client:
         _download(client, export_id, out)
 
 

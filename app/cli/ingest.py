@@ -15,7 +15,7 @@ from app.cli.options import (
     Server,
     Wait,
     WebhookUrl,
-    connect,
+    connect_for_transfer,
 )
 from app.cli.progress import report_job
 from app.cli.transfers import transfer
@@ -100,7 +100,7 @@ def create(
     """Make a dataset of an archive, a folder, images, or of what the service itself can reach."""
     choice = _Choice(files, resumable, resume, server_folder, s3, urls_file, manifest)
     told = {"webhook_url": webhook_url, "priority": priority}
-    with connect(server, api_key) as client:
+    with connect_for_transfer(server, api_key) as client:
         job = _create(client, choice, name, labels_from, told)
         report_job(client, job, wait, as_json)
 
@@ -125,7 +125,7 @@ def append(
     """Add images to a dataset; they come from wherever `create` takes them."""
     choice = _Choice(files, resumable, resume, server_folder, s3, urls_file, manifest)
     told = {"webhook_url": webhook_url, "priority": priority}
-    with connect(server, api_key) as client:
+    with connect_for_transfer(server, api_key) as client:
         job = _append(client, dataset_id, choice, labels_from, told)
         report_job(client, job, wait, as_json)
 

@@ -36,8 +36,11 @@ OutFileOrFolder = Annotated[
     Path | None, typer.Option("--out", "-o", help="File or folder to write to; by default here.")
 ]
 LabelsFrom = Annotated[
-    Literal["folder", "none"],
-    typer.Option("--labels-from", help="`folder`: its subfolders are labels, for metrics only."),
+    Literal["none", "folder", "manifest"],
+    typer.Option(
+        "--labels-from",
+        help="Labels, for metrics only: subfolders, or a manifest.csv or .jsonl at the root.",
+    ),
 ]
 
 DatasetId = Annotated[str, typer.Argument(metavar="DATASET")]
@@ -54,13 +57,25 @@ ModelReference = Annotated[
 
 def connect(server: str, api_key: str | None) -> TemiClient:
     """A client for someone who waits at a terminal: it gives up after about a second."""
-    try:
-        return TemiClient(server, api_key, retries=2)
-    except httpx.InvalidURL as error:
-        raise typer.BadParameter(f"{server!r} is not an address: {error}") from error
+    return _client(server, api_key, retries=2)
+
+
+def connect_for_transfer(server: str, api_key: str | None) -> TemiClient:
+    """A client that bears a broken line for about half a minute, but not a service that is not
+    there to begin with."""
+    client = _client(server, api_key, retries=6)
+    client.ready()
+    return client
 
 
 def confirm(question: str, yes: bool) -> None:
     """Deleting is asked about once, unless the command line has answered."""
     if not yes:
         typer.confirm(question, abort=True, err=True)
+
+
+def _client(server: str, api_key: str | None, retries: int) -> TemiClient:
+    try:
+        return TemiClient(server, api_key, retries=retries)
+    except httpx.InvalidURL as error:
+        raise typer.BadParameter(f"{server!r} is not an address: {error}") from error

@@ -5,7 +5,16 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Server, Yes, confirm, connect
+from app.cli.options import (
+    DEFAULT_SERVER,
+    ApiKey,
+    AsJson,
+    Server,
+    Yes,
+    confirm,
+    connect,
+    connect_for_transfer,
+)
 from app.cli.output import notices, print_item
 from app.cli.transfers import transfer
 
@@ -25,7 +34,7 @@ def send(
     as_json: AsJson = False,
 ) -> None:
     """Send an archive; `temi datasets create --resume` makes a dataset of it."""
-    with connect(server, api_key) as client, transfer("upload") as progress:
+    with connect_for_transfer(server, api_key) as client, transfer("upload") as progress:
         upload = client.upload_resumable(file, upload=resume, progress=progress)
     print_item(upload, as_json, f"Upload {upload.id}")
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from temi_client.models import Assignment, Cluster, Clustering, Operation
-from temi_client.resources.base import Resource, given, part
+from temi_client.models import (
+    Assignment,
+    Cluster,
+    Clustering,
+    Operation,
+    RankedImage,
+    Statistics,
+)
+from temi_client.resources.base import Resource, given, idempotency, part
 
 Sort = Literal["representative", "borderline", "outlier"]
 
@@ -21,6 +28,10 @@ class ClusteringMethods(Resource):
     def delete_clustering(self, clustering_id: str) -> None:
         self._delete(_path(clustering_id))
 
+    def statistics(self, clustering_id: str) -> Statistics:
+        """How sure it is, and how even its clusters are."""
+        return self._get(Statistics, f"{_path(clustering_id)}/statistics")
+
     def clusters(self, clustering_id: str) -> Iterator[Cluster]:
         return self._pages(Cluster, f"{_path(clustering_id)}/clusters")
 
@@ -29,15 +40,16 @@ class ClusteringMethods(Resource):
 
     def cluster_images(
         self, clustering_id: str, cluster_id: int, *, sort: Sort = "representative"
-    ) -> Iterator[Assignment]:
-        """Those that stand for the cluster first, those at its border, or those that do not fit."""
+    ) -> Iterator[RankedImage]:
+        """First those that stand for the cluster, are at its border, or do not fit."""
         path = f"{_cluster(clustering_id, cluster_id)}/images"
-        return self._pages(Assignment, path, sort=sort)
+        return self._pages(RankedImage, path, sort=sort)
 
     def assignments(
         self, clustering_id: str, cluster_id: int | None = None, *, excluded: bool | None = None
     ) -> Iterator[Assignment]:
-        """Which image is in which cluster; `excluded` lists those that were taken out."""
+        """Which image is in which cluster; `excluded` keeps those that were taken out, or the
+        others."""
         path = f"{_path(clustering_id)}/assignments"
         return self._pages(Assignment, path, cluster_id=cluster_id, excluded=excluded)
 
@@ -54,7 +66,7 @@ class ClusteringMethods(Resource):
         return self._transport.send("GET", path, params={"format": format}).content
 
     def operations(self, clustering_id: str) -> Iterator[Operation]:
-        """What people did to it."""
+        """What people did to it, newest first."""
         return self._pages(Operation, f"{_path(clustering_id)}/operations")
 
     def rename_cluster(
@@ -131,7 +143,8 @@ class ClusteringMethods(Resource):
     def _operate(self, clustering_id: str, revision: int | None, **operation: Any) -> Operation:
         if revision is None:
             revision = self.clustering(clustering_id).revision
-        headers = {"If-Match": f'"{revision}"'}
+        # The key lets a retry learn that the first attempt was done.
+        headers = {"If-Match": f'"{revision}"', **idempotency(None)}
         path = f"{_path(clustering_id)}/operations"
         return self._post(Operation, path, given(operation), headers)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from temi_client.downloads import Progress, download_stream
 from temi_client.models import Dataset, DatasetIssue, Duplicate, Image, LabelRow
@@ -57,16 +57,11 @@ class DatasetMethods(Resource):
         clustering_id: str | None = None,
         revision: int | None = None,
         min_probability: float | None = None,
+        cluster_ids: Sequence[int] | None = None,
     ) -> Iterator[LabelRow]:
         """The label of every image, row by row as the service sends them; by default of the
         newest clustering."""
-        asked = given(
-            {
-                "clustering_id": clustering_id,
-                "revision": revision,
-                "min_probability": min_probability,
-            }
-        )
+        asked = _selection(clustering_id, revision, min_probability, cluster_ids)
         with self._transport.stream(
             f"{_path(dataset_id)}/labels",
             headers={"Accept": _LABEL_TYPES["jsonl"]},
@@ -85,16 +80,11 @@ class DatasetMethods(Resource):
         clustering_id: str | None = None,
         revision: int | None = None,
         min_probability: float | None = None,
+        cluster_ids: Sequence[int] | None = None,
         progress: Progress | None = None,
     ) -> Path:
         """The same rows as a file: JSON lines, CSV or an Arrow stream."""
-        asked = given(
-            {
-                "clustering_id": clustering_id,
-                "revision": revision,
-                "min_probability": min_probability,
-            }
-        )
+        asked = _selection(clustering_id, revision, min_probability, cluster_ids)
         return download_stream(
             self._transport,
             f"{_path(dataset_id)}/labels",
@@ -107,3 +97,19 @@ class DatasetMethods(Resource):
 
 def _path(dataset_id: str) -> str:
     return f"/v1/datasets/{part(dataset_id)}"
+
+
+def _selection(
+    clustering_id: str | None,
+    revision: int | None,
+    min_probability: float | None,
+    cluster_ids: Sequence[int] | None,
+) -> dict[str, Any]:
+    return given(
+        {
+            "clustering_id": clustering_id,
+            "revision": revision,
+            "min_probability": min_probability,
+            "cluster_id": None if cluster_ids is None else list(cluster_ids),
+        }
+    )

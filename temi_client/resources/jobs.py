@@ -127,18 +127,20 @@ class JobMethods(Resource):
     def cancel(self, job_id: str) -> Job:
         return self._post(Job, f"{_path(job_id)}:cancel")
 
-    def retry(self, job_id: str, *, idempotency_key: str | None = None) -> Job:
-        """Run a job that failed or was cancelled once more."""
-        return self._post(Job, f"{_path(job_id)}:retry", headers=idempotency(idempotency_key))
+    def retry(self, job_id: str) -> Job:
+        """Queue a job that failed or was cancelled again; it goes on from what it has saved."""
+        return self._post(Job, f"{_path(job_id)}:retry")
 
     def delete_job(self, job_id: str) -> None:
         self._delete(_path(job_id))
 
-    def logs(self, job_id: str) -> Iterator[LogLine]:
-        return self._pages(LogLine, f"{_path(job_id)}/logs")
+    def logs(self, job_id: str, *, after: int | None = None) -> Iterator[LogLine]:
+        """Its log so far, or the lines `after` the one of a number."""
+        return self._pages(LogLine, f"{_path(job_id)}/logs", after=after)
 
-    def curves(self, job_id: str) -> Iterator[CurvePoint]:
-        return self._pages(CurvePoint, f"{_path(job_id)}/curves")
+    def curves(self, job_id: str, *, after: int | None = None) -> Iterator[CurvePoint]:
+        """Its training curves so far, or the points `after` a step."""
+        return self._pages(CurvePoint, f"{_path(job_id)}/curves", after=after)
 
     def download_map(
         self, job_id: str, path: str | Path, *, progress: Progress | None = None

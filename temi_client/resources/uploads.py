@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 
 from temi_client import tus
 from temi_client.downloads import Progress
-from temi_client.models import Job, Upload
+from temi_client.models import Job, Upload, UploadLimits
 from temi_client.resources.base import Resource, given, idempotency, part
 from temi_client.transport import Body
 from temi_client.uploads import (
@@ -21,7 +21,8 @@ from temi_client.uploads import (
 )
 
 PathLike = str | Path
-LabelsFrom = Literal["folder", "none"]
+# `manifest`: a manifest.csv or manifest.jsonl beside the images says what they show.
+LabelsFrom = Literal["none", "folder", "manifest"]
 
 # Larger archives travel in pieces that survive a broken connection.
 RESUMABLE_BYTES = 64 * 1024 * 1024
@@ -161,6 +162,10 @@ class UploadMethods(Resource):
             chunk_bytes=chunk_bytes,
             progress=progress,
         )
+
+    def upload_limits(self) -> UploadLimits:
+        """What resumable uploads may be."""
+        return tus.read_limits(self._transport)
 
     def upload_state(self, upload: str) -> Upload:
         """How much of a resumable upload has arrived."""
