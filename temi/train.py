@@ -34,7 +34,9 @@ class TrainReport:
     step: int
     total_steps: int
     loss: float  # of the best head, averaged over the last epoch
+    losses: tuple[float, ...]  # of every head, averaged like it
     best_head: int
+    learning_rate: float  # of the next step
     changed: float | None  # share of assignments that moved between the last two looks
     settled: bool  # assignments have stopped moving
     done: bool
@@ -101,7 +103,9 @@ class Trainer:
             step=self._step,
             total_steps=self.total_steps,
             loss=float(mean_losses[best]),
+            losses=tuple(mean_losses.tolist()),
             best_head=best,
+            learning_rate=self._learning_rate(),
             changed=self._settling.changed,
             settled=self.settled,
             done=self.done,

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from numpy.lib.format import open_memmap
 
 from app.core.storage import LocalStorage
+from temi.standardize import chunks
 
 
 def content_key(*parts: object) -> str:
@@ -28,20 +29,23 @@ def load_array(storage: LocalStorage, key: str) -> npt.NDArray[Any]:
     return array
 
 
-def join_arrays(storage: LocalStorage, key: str, pieces: Iterable[str], rows: int) -> None:
-    """One array out of consecutive pieces, with one piece in memory at a time."""
-    arrays = [load_array(storage, piece) for piece in pieces]
+def gather_rows(
+    storage: LocalStorage,
+    key: str,
+    pieces: Sequence[str],
+    piece: npt.NDArray[np.integer],
+    row: npt.NDArray[np.integer],
+) -> None:
+    """A new array: its row i is row ``row[i]`` of ``pieces[piece[i]]``. Held a part at a time."""
+    first = load_array(storage, pieces[int(piece[0])])
     with storage.writing(key) as file:
-        joined = open_memmap(
-            file.name, mode="w+", dtype=arrays[0].dtype, shape=(rows, arrays[0].shape[1])
-        )
-        start = 0
-        for array in arrays:
-            joined[start : start + len(array)] = array
-            start += len(array)
-        joined.flush()
-        if start != rows:
-            raise ValueError(f"pieces hold {start} rows, not {rows}")
+        shape = (len(piece), first.shape[1])
+        gathered = open_memmap(file.name, mode="w+", dtype=first.dtype, shape=shape)
+        for rows in chunks(len(piece)):
+            for number in np.unique(piece[rows]):
+                here = np.flatnonzero(piece[rows] == number)
+                gathered[rows.start + here] = load_array(storage, pieces[number])[row[rows][here]]
+        gathered.flush()
 
 
 def save_json(storage: LocalStorage, key: str, value: Mapping[str, Any]) -> None:

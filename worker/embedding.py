@@ -1,79 +1,164 @@
-"""Images of a dataset to one array of features, in shards that survive a crash."""
+"""Images of a dataset to one array of features; what was embedded before is not embedded again.
 
-from collections.abc import Iterator
-from functools import partial
-from itertools import islice
+An embedding is a folder with `hashes.npy`, the sha256 of every image in the order of the dataset,
+and then `features.npy`, the same rows as features. New images are embedded in shards that
+survive a crash.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image as PillowImage
+from sqlalchemy import select
 
-from app.core.datasets import iterate_images
+from app.core.embeddings import add_embedding, earlier_folders
+from app.core.errors import Conflict
 from app.core.images import decode_image
 from app.core.storage import LocalStorage, blob_key
-from app.core.tables import Dataset
+from app.core.tables import Image
 from temi.backbones import Backbone
 from temi.embed import embed_images
-from worker.artefacts import join_arrays, save_array
+from worker.artefacts import content_key, gather_rows, load_array, save_array
 from worker.context import JobContext, Meter
+from worker.reuse import Hashes, Plan, plan_reuse
+
+# To be raised when the same images and model give other features than before.
+_FEATURES = 3
+_EARLIER = 8  # embeddings that are looked at for known images
+_FETCH_ROWS = 10_000
 
 
-def embed_dataset(context: JobContext, backbone: Backbone, folder: str, features_key: str) -> None:
-    storage, size = context.runtime.storage, context.runtime.settings.embed_shard
-    with context.runtime.db.read() as session:
-        count = session.get_one(Dataset, context.job.dataset_id).image_count
-    keys = [f"{folder}/shard-{size}-{start // size:06d}.npy" for start in range(0, count, size)]
-    missing = {number for number, key in enumerate(keys) if not storage.exists(key)}
-    done = sum(min(size, count - n * size) for n in range(len(keys)) if n not in missing)
-    meter = context.meter("embed", total=count, completed=done)
-    for number, hashes in _shards(context, size):
-        if number in missing:
-            save_array(storage, keys[number], _embed(context, backbone, hashes, meter))
+@dataclass(frozen=True)
+class EmbeddingFiles:
+    """Images and model decide the features, so jobs on the same two share a folder."""
+
+    storage: LocalStorage
+    fingerprint: str | None
+    backbone_key: str
+
+    @classmethod
+    def of(cls, context: JobContext, backbone: Backbone) -> "EmbeddingFiles":
+        key = content_key(
+            _FEATURES, backbone.name, backbone.weights_hash, backbone.preprocessing.as_dict()
+        )
+        return cls(context.runtime.storage, context.job.dataset_fingerprint, key)
+
+    @cached_property
+    def folder(self) -> str:
+        return "embeddings/" + content_key(self.backbone_key, self.fingerprint)
+
+    @property
+    def features_key(self) -> str:
+        return f"{self.folder}/features.npy"
+
+    @property
+    def hashes_key(self) -> str:
+        return f"{self.folder}/hashes.npy"
+
+    @property
+    def done(self) -> bool:
+        return self.storage.exists(self.features_key)
+
+    def features(self) -> npt.NDArray[np.float32]:
+        return load_array(self.storage, self.features_key)
+
+    def hashes(self) -> Hashes:
+        return load_array(self.storage, self.hashes_key)
+
+
+def embed_dataset(
+    context: JobContext, backbone: Backbone, files: EmbeddingFiles, stage: str = "embed"
+) -> None:
+    """Make the files unless they are there, and list them as this dataset's in any case."""
+    hashes = files.hashes() if files.done else dataset_hashes(context)
+    _list(context, files, len(hashes))
+    if files.done:
+        return
+    save_array(files.storage, files.hashes_key, hashes)
+    size = context.runtime.settings.embed_shard
+    plan = plan_reuse(files.storage, files.folder, hashes, _earlier(context, files), size)
+    count, new = len(hashes), sum(len(shard) for shard in plan.shards.values())
+    context.log(f"{new:,} of {count:,} images are to be embedded; {plan.reused:,} were before.")
+    meter = context.meter(stage, total=count, completed=count - new)
+    for key, shard in plan.shards.items():
+        if files.done:  # another job on the same images was first
+            break
+        if files.storage.exists(key):
+            meter.advance(len(shard))
+        else:
+            save_array(files.storage, key, _embed(context, backbone, shard, meter))
             meter.checkpoint()
-    join_shards(storage, features_key, keys, count)
+    join_pieces(files.storage, files.features_key, plan)
 
 
-def join_shards(storage: LocalStorage, features_key: str, keys: list[str], count: int) -> None:
-    """The features out of all shards, which are then dropped."""
+def join_pieces(storage: LocalStorage, features_key: str, plan: Plan) -> None:
+    """The features out of all pieces; shards among them are then dropped."""
     try:
-        join_arrays(storage, features_key, keys, count)
+        gather_rows(storage, features_key, plan.pieces, plan.piece, plan.row)
     except FileNotFoundError:
         # Another job on the same images was first: it drops shards only after it has joined them.
         if not storage.exists(features_key):
             raise
-    for key in keys:
+    for key in plan.shards:
         storage.delete(key)
 
 
-def _shards(context: JobContext, size: int) -> Iterator[tuple[int, list[str]]]:
-    """Numbered groups of image hashes, in the order of the dataset."""
-    hashes = _hashes(context)
-    number = 0
-    while shard := list(islice(hashes, size)):
-        yield number, shard
-        number += 1
-
-
-def _hashes(context: JobContext) -> Iterator[str]:
+def dataset_hashes(context: JobContext) -> Hashes:
+    """sha256 of every image, in the order of the dataset: (N, 32)."""
+    statement = select(Image.sha256).where(Image.dataset_id == context.job.dataset_id)
+    digest = bytearray()
     with context.runtime.db.read() as session:
-        for page in iterate_images(session, context.job.dataset_id):
-            yield from [image.sha256 for image in page]
+        rows = session.scalars(
+            statement.order_by(Image.position).execution_options(yield_per=_FETCH_ROWS)
+        )
+        for page in rows.partitions():
+            digest += bytes.fromhex("".join(page))
+    fingerprint = context.job.dataset_fingerprint
+    if fingerprint is not None and hashlib.sha256(digest).hexdigest() != fingerprint:
+        raise Conflict("The dataset's images are no longer those that the job was created for.")
+    return np.frombuffer(digest, dtype=np.uint8).reshape(-1, 32)
+
+
+def read_picture(context: JobContext, sha256: bytes, at_least: int) -> PillowImage.Image:
+    data = context.runtime.storage.read(blob_key(sha256.hex()))
+    limit = context.runtime.settings.max_image_pixels
+    return decode_image(data, max_pixels=limit, at_least=at_least).image
+
+
+def _list(context: JobContext, files: EmbeddingFiles, rows: int) -> None:
+    with context.transaction() as session:
+        add_embedding(
+            session,
+            dataset_id=context.job.dataset_id,
+            backbone_key=files.backbone_key,
+            fingerprint=files.fingerprint or "",
+            folder=files.folder,
+            rows=rows,
+        )
+
+
+def _earlier(context: JobContext, files: EmbeddingFiles) -> Sequence[str]:
+    with context.runtime.db.read() as session:
+        return earlier_folders(
+            session,
+            context.job.dataset_id,
+            files.backbone_key,
+            beside=files.folder,
+            limit=_EARLIER,
+        )
 
 
 def _embed(
-    context: JobContext, backbone: Backbone, hashes: list[str], meter: Meter
-) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    settings, storage = context.runtime.settings, context.runtime.storage
-
-    def load(sha256: str) -> PillowImage.Image:
-        return decode_image(
-            storage.read(blob_key(sha256)),
-            max_pixels=settings.max_image_pixels,
-            at_least=backbone.preprocessing.decode_side,
-        ).image
-
-    images = (partial(load, sha256) for sha256 in hashes)
+    context: JobContext, backbone: Backbone, hashes: Hashes, meter: Meter
+) -> npt.NDArray[np.float32]:
+    side = backbone.preprocessing.decode_side
+    images = (partial(read_picture, context, row.tobytes(), side) for row in hashes)
     batches = []
-    for batch in embed_images(backbone, images, threads=settings.threads):
+    for batch in embed_images(backbone, images, threads=context.runtime.settings.threads):
         batches.append(batch)
         meter.advance(len(batch))
     return np.concatenate(batches)

@@ -34,21 +34,26 @@ def evaluate_clustering(
     context: JobContext,
     features: npt.NDArray[np.float32],
     model: ClusterModel,
-    config: TrainConfig,
+    config: TrainConfig | None = None,
     neighbors: npt.NDArray[np.integer] | None = None,
+    rows: npt.NDArray[np.integer] | None = None,
 ) -> tuple[dict[str, Any], Placing]:
+    """Without `config` there is no k-means to compare with. `neighbors` are those of `rows`, by
+    default of all, numbered within them."""
     tally = _assign(context, features, model)
     assigned = tally.assigned()
     metrics: dict[str, Any] = tally.result().as_dict()
     # As many numbers as clusters, and the clusters themselves have them.
     del metrics["cluster_sizes"]
     metrics |= {"temi": None, "kmeans": None, "neighbor_precision": None}
-    if labels := _labels(context):
+    if labels := dataset_labels(context):
         metrics["temi"] = evaluate(labels, assigned).as_dict()
-        baseline = kmeans(features, config.n_clusters, seed=config.seed)
-        metrics["kmeans"] = evaluate(labels, baseline).as_dict()
+        if config is not None:
+            baseline = kmeans(features, config.n_clusters, seed=config.seed)
+            metrics["kmeans"] = evaluate(labels, baseline).as_dict()
         if neighbors is not None:
-            metrics["neighbor_precision"] = neighbor_precision(neighbors, labels).mean
+            paired = labels if rows is None else [labels[row] for row in rows]
+            metrics["neighbor_precision"] = neighbor_precision(neighbors, paired).mean
     placing = Placing(
         cluster=assigned.astype(np.int32),
         probability=tally.probability().astype(np.float32),
@@ -71,7 +76,7 @@ def _assign(
     return tally
 
 
-def _labels(context: JobContext) -> list[str | None]:
+def dataset_labels(context: JobContext) -> list[str | None]:
     """Empty if no image has a label: then there is nothing to compare with."""
     with context.runtime.db.read() as session:
         labels = [

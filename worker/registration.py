@@ -4,9 +4,10 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.core.clusterings import (
@@ -19,7 +20,7 @@ from app.core.clusterings import (
 from app.core.ids import new_id
 from app.core.jobs import Progress, finish
 from app.core.registry import add_version
-from app.core.tables import Clustering, Image
+from app.core.tables import Cluster, Clustering, Image
 from temi.backbones import Backbone
 from temi.config import TrainConfig
 from worker.context import JobContext
@@ -28,65 +29,33 @@ from worker.evaluation import Placing
 _PACKAGES = ("torch", "timm", "numpy", "safetensors", "temi-service")
 
 
-def register_clustering(
-    context: JobContext,
-    backbone: Backbone,
-    config: TrainConfig,
-    *,
-    model_file: bytes,
-    metrics: dict[str, Any],
-    placing: Placing,
-    embedding_folder: str,
-) -> None:
-    count = len(placing.cluster)
-    context.meter("register", total=count)
-    manifest = _manifest(context, backbone, config, metrics)
-    folder = f"models/{context.job.id}"
-    files = _write_files(context, folder, model_file, manifest)
-    with context.runtime.db.read() as session:
-        ids = _image_ids(session, context)
-    clustering_id = new_id("cl")
-    with context.transaction() as session:
-        version = add_version(
-            session,
-            tenant=context.job.tenant,
-            name=context.job.config["model_name"],
-            job_id=context.job.id,
-            clustering_id=clustering_id,
-            folder=folder,
-            manifest=manifest,
-            files=files,
-        )
-        model = {"name": context.job.config["model_name"], "version": version.version}
-        clustering = Clustering(
-            id=clustering_id,
-            tenant=context.job.tenant,
-            job_id=context.job.id,
-            dataset_id=context.job.dataset_id,
-            dataset_fingerprint=context.job.dataset_fingerprint,
-            embedding_folder=embedding_folder,
-            model_name=model["name"],
-            model_version=model["version"],
-            n_clusters=config.n_clusters,
-            image_count=count,
-            metrics=metrics,
-        )
-        add_clustering(session, clustering, placed(ids, placing))
-        result = {"clustering_id": clustering_id, "model": model, "metrics": metrics}
-        finish(
-            session,
-            context.job.id,
-            context.fence,
-            status="succeeded",
-            result=result,
-            progress=Progress("register", count, count),
-        )
+@dataclass(frozen=True, kw_only=True)
+class Clustered:
+    """What a job found out about its dataset."""
+
+    placing: Placing
+    metrics: dict[str, Any]
+    labels: Sequence[str]  # the name of every cluster, by number
+    embedding_folder: str
 
 
-def _manifest(
-    context: JobContext, backbone: Backbone, config: TrainConfig, metrics: dict[str, Any]
+@dataclass(frozen=True, kw_only=True)
+class NewVersion:
+    """A model that a job has made, ready to be registered."""
+
+    name: str
+    manifest: dict[str, Any]
+    tensors: dict[str, bytes]  # file name -> safetensors
+
+
+def default_labels(n_clusters: int) -> list[str]:
+    return [cluster_label(number) for number in range(n_clusters)]
+
+
+def describe(
+    context: JobContext, backbone: Backbone, config: TrainConfig, clustered: Clustered
 ) -> dict[str, Any]:
-    """All that is needed to use the model, and to know where it came from."""
+    """The manifest: all that is needed to use the model, and to know where it came from."""
     return {
         "format": 1,
         "backbone": backbone.name,
@@ -95,12 +64,10 @@ def _manifest(
         "feature_dim": backbone.dim,
         "n_clusters": config.n_clusters,
         "temperature": config.temperature,
-        "clusters": [
-            {"cluster_id": i, "label": cluster_label(i)} for i in range(config.n_clusters)
-        ],
+        "clusters": [{"cluster_id": i, "label": label} for i, label in enumerate(clustered.labels)],
         "config": config.as_dict(),
         "seed": config.seed,
-        "metrics": metrics,
+        "metrics": clustered.metrics,
         "dataset": {
             "id": context.job.dataset_id,
             "fingerprint": context.job.dataset_fingerprint,
@@ -109,13 +76,75 @@ def _manifest(
     }
 
 
-def _write_files(
-    context: JobContext, folder: str, model_file: bytes, manifest: dict[str, Any]
-) -> dict[str, str]:
-    files = {
-        "model.safetensors": model_file,
-        "manifest.json": json.dumps(manifest, indent=2, sort_keys=True).encode(),
-    }
+def register_version(context: JobContext, version: NewVersion, clustered: Clustered) -> None:
+    """A new version of a model, the clustering that it gives, and the end of the job."""
+    context.meter("register", total=len(clustered.placing.cluster))
+    folder = f"models/{context.job.id}"
+    files = _write_files(context, folder, version)
+    ids = image_ids(context)
+    clustering_id = new_id("cl")
+    with context.transaction() as session:
+        row = add_version(
+            session,
+            tenant=context.job.tenant,
+            name=version.name,
+            job_id=context.job.id,
+            clustering_id=clustering_id,
+            folder=folder,
+            manifest=version.manifest,
+            files=files,
+        )
+        model = {"name": version.name, "version": row.version}
+        _finish(context, session, clustering_id, model, clustered, ids)
+
+
+def register_prediction(context: JobContext, name: str, version: int, clustered: Clustered) -> None:
+    """A clustering by a model that is already there, and the end of the job."""
+    context.meter("register", total=len(clustered.placing.cluster))
+    ids = image_ids(context)
+    with context.transaction() as session:
+        model = {"name": name, "version": version}
+        _finish(context, session, new_id("cl"), model, clustered, ids)
+
+
+def _finish(
+    context: JobContext,
+    session: Session,
+    clustering_id: str,
+    model: dict[str, Any],
+    clustered: Clustered,
+    ids: Sequence[str],
+) -> None:
+    count = len(ids)
+    clustering = Clustering(
+        id=clustering_id,
+        tenant=context.job.tenant,
+        job_id=context.job.id,
+        dataset_id=context.job.dataset_id,
+        dataset_fingerprint=context.job.dataset_fingerprint,
+        embedding_folder=clustered.embedding_folder,
+        model_name=model["name"],
+        model_version=model["version"],
+        n_clusters=len(clustered.labels),
+        image_count=count,
+        metrics=clustered.metrics,
+    )
+    add_clustering(session, clustering, placed(ids, clustered.placing))
+    name_clusters(session, clustering_id, clustered.labels)
+    result = {"clustering_id": clustering_id, "model": model, "metrics": clustered.metrics}
+    finish(
+        session,
+        context.job.id,
+        context.fence,
+        status="succeeded",
+        result=result,
+        progress=Progress("register", count, count),
+    )
+
+
+def _write_files(context: JobContext, folder: str, version: NewVersion) -> dict[str, str]:
+    manifest = json.dumps(version.manifest, indent=2, sort_keys=True).encode()
+    files = {**version.tensors, "manifest.json": manifest}
     for name, data in files.items():
         context.runtime.storage.write(f"{folder}/{name}", data)
     return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
@@ -130,6 +159,17 @@ def add_clustering(session: Session, clustering: Clustering, rows: Iterable[Assi
     refresh_clusters(session, clustering.id)
 
 
+def name_clusters(session: Session, clustering_id: str, labels: Sequence[str]) -> None:
+    """Names that differ from those that every cluster starts with."""
+    named = [
+        {"clustering_id": clustering_id, "cluster_id": number, "label": label}
+        for number, label in enumerate(labels)
+        if label != cluster_label(number)
+    ]
+    if named:
+        session.execute(update(Cluster), named)
+
+
 def placed(ids: Sequence[str], placing: Placing) -> Iterator[Assigned]:
     """Rows for the database, in the order of the dataset."""
     columns = (placing.cluster, placing.probability, placing.margin, placing.distance)
@@ -138,6 +178,8 @@ def placed(ids: Sequence[str], placing: Placing) -> Iterator[Assigned]:
         yield Assigned(image_id, int(cluster_id), *map(float, (probability, margin, distance)))
 
 
-def _image_ids(session: Session, context: JobContext) -> list[str]:
+def image_ids(context: JobContext) -> list[str]:
+    """In the order of the dataset."""
     statement = select(Image.id).where(Image.dataset_id == context.job.dataset_id)
-    return list(session.scalars(statement.order_by(Image.position)))
+    with context.runtime.db.read() as session:
+        return list(session.scalars(statement.order_by(Image.position)))

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from temi.backbones import Backbone
     from temi.model import ClusterModel
 
+MODEL_FILE = "model.safetensors"
+BACKBONE_FILE = "backbone.safetensors"  # only in versions whose backbone was fine-tuned
 _TIMEOUT = 300.0
 _MODELS_KEPT = 4
 
@@ -47,6 +49,7 @@ class ModelFiles:
     folder: str
     model_sha256: str
     backbone: str
+    backbone_sha256: str | None  # of the file with the backbone's weights, if it was fine-tuned
     weights_sha256: str
     temperature: float
 
@@ -54,8 +57,9 @@ class ModelFiles:
     def of(cls, folder: str, files: Mapping[str, str], manifest: Mapping[str, Any]) -> "ModelFiles":
         return cls(
             folder=folder,
-            model_sha256=files["model.safetensors"],
+            model_sha256=files[MODEL_FILE],
             backbone=manifest["backbone"],
+            backbone_sha256=files.get(BACKBONE_FILE),
             weights_sha256=manifest["weights_sha256"],
             temperature=manifest["temperature"],
         )
@@ -146,19 +150,35 @@ def _decode(data: bytes, at_least: int) -> "Image":
 
 @lru_cache(maxsize=_MODELS_KEPT)
 def _load_model(files: ModelFiles) -> "tuple[Backbone, ClusterModel]":
+    return load_model(files, _settings)
+
+
+def load_model(files: ModelFiles, settings: Settings) -> "tuple[Backbone, ClusterModel]":
+    """A version's backbone and head. Every file is checked: what was changed is not used."""
     import safetensors.numpy
 
     from temi.model import ClusterModel
 
-    storage = LocalStorage(_settings.blob_dir)
-    data = read_verified(storage, files.folder, "model.safetensors", files.model_sha256)
+    storage = LocalStorage(settings.blob_dir)
+    data = read_verified(storage, files.folder, MODEL_FILE, files.model_sha256)
     model = ClusterModel.from_tensors(safetensors.numpy.load(data), files.temperature)
-    backbone = _load_backbone(files.backbone, _settings.weights_dir, _settings.device)
+    backbone = _load_backbone(files.backbone, settings.weights_dir, settings.device)
+    if files.backbone_sha256 is not None:
+        tuned = read_verified(storage, files.folder, BACKBONE_FILE, files.backbone_sha256)
+        backbone = _with_weights(backbone, tuned)
     if backbone.weights_hash != files.weights_sha256:
         raise ModelIntegrity(
             f"The weights of {files.backbone} are not those that the model was trained on."
         )
     return backbone, model
+
+
+def _with_weights(backbone: "Backbone", data: bytes) -> "Backbone":
+    import safetensors.torch
+
+    from temi.finetune import with_weights
+
+    return with_weights(backbone, safetensors.torch.load(data))
 
 
 @lru_cache(maxsize=2)

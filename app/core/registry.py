@@ -17,6 +17,7 @@ from app.core.tables import Model, ModelAlias, ModelVersion
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _ALIAS = re.compile(r"[a-z][a-z0-9._-]{0,63}")
+_NUMBERED = re.compile(r"(?P<name>[^/@]+)/versions/(?P<version>[0-9]{1,9})")
 LATEST = "latest"  # always the newest version; cannot be moved
 
 
@@ -91,7 +92,10 @@ def get_version(session: Session, model: Model, version: int) -> ModelVersion:
 
 
 def resolve(session: Session, tenant: str, reference: str) -> tuple[Model, ModelVersion]:
-    """`name` is its latest version, `name@alias` the one that the alias points to."""
+    """`name`: its latest version; `name@alias`: where the alias points; `name/versions/N`."""
+    if (numbered := _NUMBERED.fullmatch(reference)) is not None:
+        model = get_model(session, tenant, numbered["name"])
+        return model, get_version(session, model, int(numbered["version"]))
     name, _, alias = reference.partition("@")
     model = get_model(session, tenant, name)
     if alias in ("", LATEST):

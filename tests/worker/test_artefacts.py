@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from app.core.storage import LocalStorage
+from temi import standardize
 from worker.artefacts import (
     content_key,
-    join_arrays,
+    gather_rows,
     load_array,
     load_json,
     save_array,
@@ -33,18 +34,25 @@ def test_array_is_read_as_a_map(storage: LocalStorage) -> None:
     np.testing.assert_array_equal(loaded, array)
 
 
-def test_pieces_join_in_order(storage: LocalStorage) -> None:
-    pieces = [np.full((rows, 2), rows, dtype=np.float32) for rows in (3, 1, 2)]
-    for number, piece in enumerate(pieces):
-        save_array(storage, f"{number}.npy", piece)
-    join_arrays(storage, "all.npy", [f"{number}.npy" for number in range(3)], rows=6)
-    np.testing.assert_array_equal(load_array(storage, "all.npy"), np.concatenate(pieces))
+def test_rows_are_gathered_from_pieces(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standardize, "CHUNK_ROWS", 2)
+    pieces = [np.random.default_rng(n).normal(size=(n + 2, 3)).astype(np.float32) for n in (0, 1)]
+    for number, array in enumerate(pieces):
+        save_array(storage, f"{number}.npy", array)
+    piece, row = np.array([1, 0, 1, 1, 0]), np.array([2, 0, 0, 2, 1])
+
+    gather_rows(storage, "all.npy", ["0.npy", "1.npy"], piece, row)
+
+    expected = [pieces[p][r] for p, r in zip(piece, row, strict=True)]
+    np.testing.assert_array_equal(load_array(storage, "all.npy"), expected)
 
 
-def test_missing_rows_leave_no_artefact(storage: LocalStorage) -> None:
+def test_a_missing_piece_leaves_no_artefact(storage: LocalStorage) -> None:
     save_array(storage, "0.npy", np.zeros((3, 2), dtype=np.float32))
-    with pytest.raises(ValueError, match="3 rows, not 4"):
-        join_arrays(storage, "all.npy", ["0.npy"], rows=4)
+    with pytest.raises(FileNotFoundError):
+        gather_rows(storage, "all.npy", ["0.npy", "1.npy"], np.array([0, 1]), np.array([0, 0]))
     assert not storage.exists("all.npy")
 
 

@@ -10,6 +10,7 @@ from temi.config import TrainConfig
 from temi.model import ClusterModel
 from tests.images import jpeg_bytes, zip_of
 from tests.worker.conftest import AddIngest, Claimed
+from tests.worker.tiny import add_job
 from worker import evaluation
 from worker.context import JobContext
 from worker.evaluation import evaluate_clustering
@@ -38,9 +39,8 @@ def context_of(
 ) -> JobContext:
     files = {f"{kind}/{n}.jpg": jpeg_bytes((n, 0, 0)) for kind in ("cat", "dog") for n in range(6)}
     job = add_ingest(runtime, zip_of(files), labels_from=labels_from)
-    context = claimed(runtime, job.id)
-    run_ingest(context)
-    return context
+    run_ingest(claimed(runtime, job.id))
+    return claimed(runtime, add_job(runtime, job.dataset_id).id)
 
 
 def test_figures_without_labels(

@@ -1,7 +1,11 @@
 """A request for a clustering."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import InvalidRequest
@@ -9,7 +13,7 @@ from app.core.job_requests.base import JobRequest, check_backbone_name, get_read
 from app.core.jobs import create_job
 from app.core.registry import check_name, slug
 from app.core.settings import Settings
-from app.core.tables import Dataset, Job
+from app.core.tables import Dataset, Image, Job
 from temi.config import TrainConfig
 from temi.errors import InvalidConfig
 
@@ -51,25 +55,36 @@ class ClusterRequest(JobRequest):
             "model_name": name,
             "backbone": self.backbone,
             "exclude_duplicates": self.exclude_duplicates,
-            "train": self.train_config(dataset).as_dict(),
+            "train": self.train_config(count_trained(session, dataset, self.exclude_duplicates)),
         }
         return create_job(
             session, tenant=tenant, kind="cluster", dataset=dataset, config=config, request=self
         )
 
-    def train_config(self, dataset: Dataset) -> TrainConfig:
-        check_neighbor_count(self.n_neighbors, dataset)
-        try:
-            config = TrainConfig.for_recipe(
-                self.recipe, **{name: getattr(self, name) for name in _TRAIN_SETTINGS}
-            )
-            return config.resolve(dataset.image_count)
-        except InvalidConfig as error:
-            raise InvalidRequest.field(error.field, error.message) from error
+    def train_config(self, n_images: int) -> dict[str, Any]:
+        check_neighbor_count(self.n_neighbors, n_images)
+        given = {name: getattr(self, name) for name in _TRAIN_SETTINGS}
+        with naming_fields():
+            return TrainConfig.for_recipe(self.recipe, **given).resolve(n_images).as_dict()
 
 
-def check_neighbor_count(n_neighbors: int | None, dataset: Dataset) -> None:
-    if n_neighbors is not None and n_neighbors >= dataset.image_count:
-        raise InvalidRequest.field(
-            "n_neighbors", f"must be below the number of images, {dataset.image_count}"
-        )
+@contextmanager
+def naming_fields() -> Iterator[None]:
+    """What `temi` refuses is a mistake in the request."""
+    try:
+        yield
+    except InvalidConfig as error:
+        raise InvalidRequest.field(error.field, error.message) from error
+
+
+def count_trained(session: Session, dataset: Dataset, exclude_duplicates: str) -> int:
+    """Images to train on, as far as it can be known: near duplicates are yet to be found."""
+    if exclude_duplicates == "none":
+        return dataset.image_count
+    different = select(func.count(Image.sha256.distinct()))
+    return session.scalar(different.where(Image.dataset_id == dataset.id)) or 0
+
+
+def check_neighbor_count(n_neighbors: int | None, n_images: int) -> None:
+    if n_neighbors is not None and n_neighbors >= n_images:
+        raise InvalidRequest.field("n_neighbors", f"must be below the number of images, {n_images}")

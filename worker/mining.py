@@ -1,0 +1,49 @@
+"""The nearest neighbors of every row, stored beside the features that they were found in."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.core.storage import LocalStorage
+from temi.neighbors import mine_neighbors
+from worker.artefacts import load_array, load_json, save_array, save_json
+from worker.context import JobContext
+
+
+@dataclass(frozen=True)
+class NeighborFiles:
+    storage: LocalStorage
+    prefix: str  # names the features
+    k: int
+
+    @property
+    def summary_key(self) -> str:
+        """How the neighbors were found; written after them."""
+        return f"{self.prefix}-{self.k}.json"
+
+    def ids_key(self, method: str) -> str:
+        """Jobs that share an embedding may differ in method, for want of memory for instance."""
+        return f"{self.prefix}-{self.k}-{method}.npy"
+
+    @property
+    def done(self) -> bool:
+        return self.storage.exists(self.summary_key)
+
+    def summary(self) -> dict[str, Any]:
+        return load_json(self.storage, self.summary_key)
+
+    def ids(self) -> npt.NDArray[np.int64]:
+        return load_array(self.storage, self.ids_key(self.summary()["method"]))
+
+
+def mine(context: JobContext, features: npt.NDArray[np.float32], files: NeighborFiles) -> None:
+    """Unless they are there already."""
+    if files.done:
+        return
+    meter = context.meter("mine", total=len(features))
+    neighbors = mine_neighbors(features, files.k, progress=lambda done, _total: meter.to(done))
+    save_array(files.storage, files.ids_key(neighbors.method), neighbors.ids)
+    save_json(files.storage, files.summary_key, neighbors.summary())
+    meter.checkpoint()
