@@ -1,0 +1,94 @@
+"""Collections of images."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from temi_client.models.base import Answer, ErrorInfo
+from temi_client.models.registry import ModelRef
+
+
+class Dataset(Answer):
+    id: str
+    name: str
+    status: str
+    fingerprint: str | None = None
+    image_count: int = 0
+    issue_count: int = 0
+    labelled_count: int = 0
+    bytes: int = 0
+    error: ErrorInfo | None = None
+    created_at: datetime
+    updated_at: datetime | None = None
+
+
+class Image(Answer):
+    id: str
+    dataset_id: str | None = None
+    name: str
+    sha256: str
+    width: int
+    height: int
+    format: str
+    bytes: int
+    label: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    notes: list[str] = Field(default_factory=list)
+
+
+class DatasetIssue(Answer):
+    id: str
+    name: str
+    code: str
+    detail: str
+
+
+class Duplicate(Answer):
+    """An image that shows what an earlier one shows."""
+
+    image_id: str
+    name: str | None = None
+    original_id: str
+    original_name: str | None = None
+    kind: str
+    similarity: float
+
+
+class LabelRow(Answer):
+    """One row of a dataset's labels."""
+
+    image_id: str
+    name: str
+    cluster_id: int | None = None
+    label: str | None = None
+    probability: float | None = None
+    excluded: bool = False
+    true_label: str | None = None
+
+
+class ImageLabel(Answer):
+    """What one clustering calls an image."""
+
+    clustering_id: str
+    dataset_id: str | None = None
+    revision: int | None = None
+    cluster_id: int | None = None
+    label: str | None = None
+    probability: float
+    excluded: bool = False
+    model: ModelRef | None = None
+
+
+class Upload(Answer):
+    """A resumable upload: `offset` of its `length` bytes have arrived."""
+
+    id: str
+    offset: int
+    length: int
+    expires_at: datetime | None = None
+
+
+class UploadLimits(Answer):
+    max_bytes: int
+    extensions: list[str]  # of tus 1.0

@@ -1,0 +1,59 @@
+"""Jobs."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from temi_client.models.base import Answer, ErrorInfo
+
+FINAL_STATUSES = frozenset({"succeeded", "failed", "cancelled"})
+
+
+class JobProgress(Answer):
+    stage: str | None = None
+    stages: list[str] = Field(default_factory=list)
+    completed: int = 0
+    total: int = 0  # 0 while it is not known
+    rate: float | None = None  # items a second in this stage
+    eta_seconds: float | None = None
+
+
+class JobCounts(Answer):
+    total: int = 0
+    completed: int = 0
+    failed: int = 0
+
+
+class Job(Answer):
+    id: str
+    kind: str
+    status: str
+    dataset_id: str | None = None
+    config: dict[str, Any] = Field(default_factory=dict)
+    priority: int = 0
+    webhook_url: str | None = None
+    progress: JobProgress = JobProgress()
+    counts: JobCounts = JobCounts()
+    timings: dict[str, Any] = Field(default_factory=dict)
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    result: dict[str, Any] | None = None
+    error: ErrorInfo | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self.status in FINAL_STATUSES
+
+
+class LogLine(Answer):
+    number: int
+    at: datetime
+    level: str
+    message: str
+
+
+class CurvePoint(Answer):
+    step: int
+    values: dict[str, Any]
