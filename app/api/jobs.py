@@ -1,4 +1,4 @@
-"""Jobs: start, watch, cancel."""
+"""Jobs: start, watch, cancel, try again, delete."""
 
 import asyncio
 import hashlib
@@ -20,17 +20,18 @@ from app.api.deps import (
     TenantDep,
 )
 from app.api.errors import responses
-from app.core import idempotency, jobs
+from app.core import finished_jobs, idempotency, jobs
 from app.core.job_requests.base import JobRequest
 from app.core.job_requests.cluster import ClusterRequest
-from app.core.job_requests.ingest import drop_upload
+from app.core.job_requests.export import ExportRequest
 from app.core.queue import publish_hint
 from app.core.runtime import Runtime
-from app.core.tables import Job
+from app.core.tables import Job, JobCurve, JobLog
+from app.core.webhooks import check_webhook_url
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503))
 _POLL_SECONDS = 0.5
-_REQUESTS: dict[str, type[JobRequest]] = {"cluster": ClusterRequest}
+_REQUESTS: dict[str, type[JobRequest]] = {"cluster": ClusterRequest, "export": ExportRequest}
 
 
 def accepted(response: Response, job: schemas.Job) -> None:
@@ -39,9 +40,10 @@ def accepted(response: Response, job: schemas.Job) -> None:
     response.headers["Retry-After"] = "1"
 
 
-def load_job(
-    session: SessionDep, tenant: TenantDep, job_id: Annotated[str, Path(max_length=40)]
-) -> Job:
+JobId = Annotated[str, Path(max_length=40)]
+
+
+def load_job(session: SessionDep, tenant: TenantDep, job_id: JobId) -> Job:
     return jobs.get_job(session, tenant, job_id)
 
 
@@ -72,6 +74,7 @@ def create_job(
 
 def _accept(runtime: Runtime, tenant: str, key: str | None, body: schemas.JobCreate) -> schemas.Job:
     request_hash = hashlib.sha256(b"jobs" + body.model_dump_json().encode()).hexdigest()
+    check_webhook_url(runtime.settings, body.webhook_url)
     request = _REQUESTS[body.kind](**body.model_dump(exclude={"kind"}))
     request.check(runtime.settings)
 
@@ -111,16 +114,76 @@ def read_job(job: JobDep) -> schemas.Job:
     responses=responses(404, 409),
     summary="Cancel a job",
 )
-def cancel_job(
-    runtime: RuntimeDep, tenant: TenantDep, job_id: Annotated[str, Path(max_length=40)]
-) -> schemas.Job:
+def cancel_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> schemas.Job:
     """A waiting job is cancelled at once, a running one within seconds. What it has computed
     stays and is used again by the next job on the same images."""
     with runtime.db.write() as session:
         job = jobs.cancel(session, tenant, job_id)
-    if job.kind == "ingest" and job.status == "cancelled":
-        drop_upload(runtime.storage, job)
     return schemas.Job.of(job)
+
+
+@router.post(
+    "/{job_id}:retry",
+    status_code=202,
+    responses=responses(404, 409),
+    summary="Try a failed or cancelled job again",
+)
+def retry_job(
+    response: Response, runtime: RuntimeDep, tenant: TenantDep, job_id: JobId
+) -> schemas.Job:
+    """The same job is queued again and goes on from what it has saved. `not_retryable` if it has
+    succeeded, if its dataset has changed since, or if its upload was refused and is not kept."""
+    with runtime.db.write() as session:
+        row = finished_jobs.retry_job(session, runtime.storage, tenant, job_id)
+    publish_hint(runtime.celery, row.id)
+    job = schemas.Job.of(row)
+    accepted(response, job)
+    return job
+
+
+@router.delete(
+    "/{job_id}", status_code=204, responses=responses(404, 409), summary="Delete a finished job"
+)
+def delete_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> None:
+    """With its log, its curves and its intermediate files. What it made (clusterings, models,
+    exports) stays."""
+    with runtime.db.write() as session:
+        finished_jobs.delete_job(session, runtime.storage, tenant, job_id)
+
+
+@router.get(
+    "/{job_id}/logs",
+    response_model=schemas.Page[schemas.JobLogLine],
+    responses=responses(404),
+    summary="List the lines of its log, oldest first",
+)
+def list_logs(
+    listing: ListingDep,
+    job: JobDep,
+    after: Annotated[
+        int, Query(ge=0, lt=2**31, description="Only lines after the one of this number.")
+    ] = 0,
+) -> dict[str, Any]:
+    """While the job runs and after. To follow it, ask again with `after`."""
+    query = select(JobLog).where(JobLog.job_id == job.id, JobLog.number > after)
+    return listing.page(query, JobLog.number, schemas.JobLogLine.of)
+
+
+@router.get(
+    "/{job_id}/curves",
+    response_model=schemas.Page[schemas.JobCurvePoint],
+    responses=responses(404),
+    summary="List the points of its training curves by step",
+)
+def list_curves(
+    listing: ListingDep,
+    job: JobDep,
+    after: Annotated[
+        int, Query(ge=-1, lt=2**31, description="Only points after the one of this step.")
+    ] = -1,
+) -> dict[str, Any]:
+    query = select(JobCurve).where(JobCurve.job_id == job.id, JobCurve.step > after)
+    return listing.page(query, JobCurve.step, schemas.JobCurvePoint.of)
 
 
 @router.get(

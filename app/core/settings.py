@@ -1,5 +1,6 @@
 """Every setting of the service, read once from `TEMI_...` variables and `.env`."""
 
+import base64
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -147,6 +148,20 @@ class Settings(BaseSettings):
         if key is not None and len(key.get_secret_value()) < 16:
             raise ValueError("must have at least 16 characters")
         return key
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _secret_can_sign(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is None:
+            return None
+        text = secret.get_secret_value().removeprefix("whsec_")
+        try:
+            size = len(base64.b64decode(text + "=" * (-len(text) % 4), validate=True))
+        except ValueError:
+            size = 0
+        if not 24 <= size <= 64:
+            raise ValueError("must be `whsec_` and base64 of 24 to 64 bytes")
+        return secret
 
     @model_validator(mode="after")
     def _times_fit(self) -> "Settings":

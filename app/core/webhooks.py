@@ -59,6 +59,8 @@ def check_webhook_url(settings: Settings, url: str | None) -> None:
         raise _refused("its host is not one that the server allows (TEMI_WEBHOOK_HOSTS)")
     if address.scheme != "https" and not (address.scheme == "http" and _is_loopback(host)):
         raise _refused("must start with https://")
+    if address.port is not None and not 0 < address.port < 65536:
+        raise _refused("its port is none")
     if address.userinfo:
         raise _refused("must not hold a user name or a password")
     if settings.webhook_secret is None:

@@ -82,3 +82,14 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path)
     with pytest.raises(ValidationError):
         settings.port = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_c2hvcnQ=", "whsec_?", "A" * 100])
+def test_a_secret_that_cannot_sign_is_refused(secret: str) -> None:
+    with pytest.raises(ValidationError, match="24 to 64 bytes"):
+        Settings(webhook_secret=secret)
+
+
+def test_a_secret_that_can_sign() -> None:
+    settings = Settings(webhook_secret="whsec_" + "A" * 32)
+    assert "AAAA" not in repr(settings)

@@ -76,6 +76,24 @@ def test_delete_forgives_what_is_gone(storage: LocalStorage) -> None:
     assert not storage.exists("key")
 
 
+def test_a_folder_is_deleted_with_all_it_holds(storage: LocalStorage) -> None:
+    for key in ("jobs/a/x", "jobs/a/deep/y", "jobs/ab/z"):
+        storage.write(key, b"x")
+    storage.delete_folder("jobs/a")
+    storage.delete_folder("jobs/a")
+    assert not storage.exists("jobs/a/x")
+    assert not storage.exists("jobs/a/deep/y")
+    assert storage.exists("jobs/ab/z")
+
+
+@pytest.mark.parametrize("key", ["", ".", "tmp", "a/..", "../outside", "/etc"])
+def test_a_folder_that_is_not_a_keys_is_not_deleted(storage: LocalStorage, key: str) -> None:
+    storage.write("kept", b"x")
+    with pytest.raises(ValueError, match="folder"):
+        storage.delete_folder(key)
+    assert storage.exists("kept")
+
+
 def test_no_space_left_is_said_so(storage: LocalStorage) -> None:
     storage.write("old", b"old")
     full = _FULL_DEVICE.open("wb", buffering=0)

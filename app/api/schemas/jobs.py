@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from app.api.schemas.common import ErrorInfo, shown_fields
+from app.api.schemas.common import ErrorInfo, shown_fields, to_time
 from app.core import tables
 
 JobKind = Literal["ingest", "cluster", "sweep", "finetune", "predict", "map", "export"]
@@ -33,6 +33,8 @@ class Job(BaseModel):
     status: JobStatus
     dataset_id: str
     config: dict[str, Any] = Field(description="As it was frozen when the job was created.")
+    priority: int = Field(default=0, description="Higher runs sooner.")
+    webhook_url: str | None = Field(default=None, description="Told when the job ends.")
     progress: JobProgress
     counts: JobCounts
     timings: dict[str, Any] = Field(description="Seconds of each stage that has ended.")
@@ -58,3 +60,23 @@ class Job(BaseModel):
             ),
             counts=JobCounts(total=row.total, completed=row.completed, failed=row.failed),
         )
+
+
+class JobLogLine(BaseModel):
+    number: int
+    at: datetime
+    level: Literal["debug", "info", "warning", "error"]
+    message: str
+
+    @classmethod
+    def of(cls, row: tables.JobLog) -> "JobLogLine":
+        return cls(**shown_fields(cls, row) | {"at": to_time(row.at)})
+
+
+class JobCurvePoint(BaseModel):
+    step: int
+    values: dict[str, Any] = Field(examples=[{"loss": 1.25}])
+
+    @classmethod
+    def of(cls, row: tables.JobCurve) -> "JobCurvePoint":
+        return cls(**shown_fields(cls, row))
