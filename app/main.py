@@ -18,6 +18,7 @@ from app.api import (
     models,
     operations,
     system,
+    tus,
 )
 from app.api.errors import install_error_handlers
 from app.api.metrics import HttpMetrics
@@ -78,8 +79,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         exports,
         label_stream,
         system,
+        tus,
     ):
         app.include_router(room.router)
     app.add_middleware(BodyLimit, settings=settings)
+    app.add_middleware(tus.TusHeaders)
     app.add_middleware(RequestContext, metrics=app.state.metrics)
     return app

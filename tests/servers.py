@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -66,6 +67,17 @@ def run_redis() -> Iterator[str]:
         with _process(command, folder) as alive, redis.Redis(port=port) as client:
             _wait(lambda: client.ping(), redis.ConnectionError, alive)
             yield f"redis://127.0.0.1:{port}/0"
+
+
+@contextmanager
+def run_s3() -> Iterator[str]:
+    """The address of an S3-compatible store that keeps everything in memory."""
+    port = free_port()
+    with _folder() as folder:
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        with _process(command, folder) as alive:
+            _wait(lambda: socket.create_connection(("127.0.0.1", port)).close(), OSError, alive)
+            yield f"http://127.0.0.1:{port}"
 
 
 def _postgres_binaries(folder: Path, user: str | None) -> Path:

@@ -1,6 +1,7 @@
-"""Upload to dataset: every member is decoded once, stored under its hash, or listed as bad."""
+"""Source to dataset: every member is decoded once, stored under its hash, or listed as bad."""
 
 import hashlib
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,20 +9,16 @@ from typing import Any
 
 from sqlalchemy import insert, update
 
-from app.core.archives import Member, member_count, read_members
-from app.core.datasets import (
-    count_rows,
-    fingerprint,
-    folder_label,
-    last_position,
-    total_bytes,
-)
+from app.core.blobs import keep_blob
+from app.core.dataset_changes import mark_duplicates
+from app.core.datasets import count_rows, folder_label, last_position, totals
 from app.core.errors import DatasetEmpty, ImageRejected, TooManyBadFiles
 from app.core.ids import new_id
 from app.core.images import decode_image
 from app.core.job_requests.ingest import drop_upload
 from app.core.jobs import Progress, finish
-from app.core.storage import blob_key
+from app.core.sources.base import Member, Source
+from app.core.sources.opening import open_source
 from app.core.tables import Dataset, DatasetIssue, Image
 from worker.context import JobContext, Meter
 from worker.prefetch import prefetch
@@ -32,10 +29,9 @@ _COMMIT_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class _Read:
-    """A member's bytes, or why they could not be had. Reading is sequential, decoding is not."""
+    """A member's bytes, or why they could not be had."""
 
-    position: int
-    name: str
+    member: Member
     data: bytes | None
     error: ImageRejected | None
 
@@ -48,72 +44,83 @@ class _Rows:
 
 def run_ingest(context: JobContext) -> None:
     started = time.monotonic()
+    source = open_source(context.runtime, context.job.config["source"], context.job.id)
     with context.runtime.db.read() as session:
-        dataset = session.get_one(Dataset, context.job.dataset_id)
-        done = last_position(session, dataset.id)
-    expected = member_count(context.runtime.storage.path(_upload_key(context)))
-    meter = context.meter("ingest", total=expected, completed=max(0, done + 1 - _first(context)))
-    settings = context.runtime.settings
-    rows = prefetch(
-        lambda member: _store_member(context, member),
-        _read(context, done),
-        threads=settings.threads,
-    )
-    for batch in _batches(rows, meter):
+        done = last_position(session, context.job.dataset_id)
+        images, _, issues = count_rows(session, context.job.dataset_id, _first(context))
+    meter = context.meter("ingest", total=source.total, completed=images + issues)
+    meter.failed = issues
+    for batch in _batches(_stored(context, source, done), meter):
         _save(context, batch)
         meter.checkpoint()
-    _complete(context, dataset, time.monotonic() - started)
+    _complete(context, time.monotonic() - started)
     drop_upload(context.runtime.storage, context.job)
-
-
-def _upload_key(context: JobContext) -> str:
-    return str(context.job.config["source"]["key"])
 
 
 def _first(context: JobContext) -> int:
     return int(context.job.config["first_position"])
 
 
-def _read(context: JobContext, done: int) -> Iterator[_Read]:
-    path = context.runtime.storage.path(_upload_key(context))
-    for member in read_members(path, context.runtime.archive_limits):
-        position = _first(context) + member.position
-        if position > done:
-            yield _read_one(position, member)
+def _stored(context: JobContext, source: Source, done: int) -> Iterator[dict[str, Any]]:
+    """Rows in the order of the source. An archive is read in that order, others all over."""
+    first = _first(context)
+    members = (member for member in source.members if first + member.position > done)
+    decoding = threading.BoundedSemaphore(context.runtime.settings.threads)
+    if source.parallel_reads:
+        return prefetch(
+            lambda member: _store_member(context, _read_one(member), decoding),
+            members,
+            threads=source.parallel_reads,
+        )
+    return prefetch(
+        lambda read: _store_member(context, read, decoding),
+        (_read_one(member) for member in members),
+        threads=context.runtime.settings.threads,
+    )
 
 
-def _read_one(position: int, member: Member) -> _Read:
+def _read_one(member: Member) -> _Read:
     try:
-        return _Read(position, member.name, member.read(), None)
+        return _Read(member, member.read(), None)
     except ImageRejected as error:
-        return _Read(position, member.name, None, error)
+        return _Read(member, None, error)
 
 
-def _store_member(context: JobContext, member: _Read) -> dict[str, Any]:
+def _store_member(
+    context: JobContext, read: _Read, decoding: threading.BoundedSemaphore
+) -> dict[str, Any]:
     """The row of a member: an image's if it decodes, else an issue's."""
-    dataset_id, source = context.job.dataset_id, context.job.config["source"]
-    common = {"dataset_id": dataset_id, "position": member.position, "name": member.name}
+    member = read.member
+    common = {
+        "dataset_id": context.job.dataset_id,
+        "position": _first(context) + member.position,
+        "name": member.name,
+    }
     try:
-        if member.error is not None:
-            raise member.error
-        assert member.data is not None
-        decoded = decode_image(member.data, max_pixels=context.runtime.settings.max_image_pixels)
+        if read.error is not None:
+            raise read.error
+        assert read.data is not None
+        with decoding:  # a photo may take 150 MB while it is open
+            decoded = decode_image(read.data, max_pixels=context.runtime.settings.max_image_pixels)
     except ImageRejected as error:
         return common | {"code": error.code, "detail": error.detail}
-    sha256 = hashlib.sha256(member.data).hexdigest()
-    key = blob_key(sha256)
-    if not context.runtime.storage.exists(key):
-        context.runtime.storage.write(key, member.data)
+    sha256 = hashlib.sha256(read.data).hexdigest()
+    keep_blob(context.runtime.storage, sha256, read.data)
     return common | {
         "sha256": sha256,
         "width": decoded.image.width,
         "height": decoded.image.height,
         "format": decoded.format,
-        "bytes": len(member.data),
-        "label": folder_label(member.name) if source["labels_from"] == "folder" else None,
-        "attributes": {},
+        "bytes": len(read.data),
+        "label": _label(context, member),
+        "attributes": member.attributes,
         "notes": decoded.notes,
     }
+
+
+def _label(context: JobContext, member: Member) -> str | None:
+    by_folder = context.job.config["source"]["labels_from"] == "folder"
+    return folder_label(member.name) if member.label is None and by_folder else member.label
 
 
 def _batches(rows: Iterator[dict[str, Any]], meter: Meter) -> Iterator[_Rows]:
@@ -134,49 +141,45 @@ def _batches(rows: Iterator[dict[str, Any]], meter: Meter) -> Iterator[_Rows]:
 
 def _save(context: JobContext, batch: _Rows) -> None:
     with context.transaction() as session:
-        if batch.images:
-            session.execute(insert(Image), batch.images)
         if batch.issues:
             session.execute(insert(DatasetIssue), batch.issues)
+        if batch.images:
+            session.execute(insert(Image), batch.images)
+            first, last = batch.images[0]["position"], batch.images[-1]["position"]
+            mark_duplicates(
+                session, context.job.dataset_id, Image.position >= first, Image.position <= last
+            )
 
 
-def _complete(context: JobContext, dataset: Dataset, seconds: float) -> None:
+def _complete(context: JobContext, seconds: float) -> None:
+    dataset_id = context.job.dataset_id
     with context.runtime.db.read() as session:
-        images, labelled, issues = count_rows(session, dataset.id)
-        digest = fingerprint(session, dataset.id)
-        size = total_bytes(session, dataset.id)
-        end = last_position(session, dataset.id) + 1
-    limit = context.runtime.settings.max_bad_fraction
-    if images + issues == 0:
-        raise DatasetEmpty("The archive holds no files.")
-    if images == 0 or issues > limit * (images + issues):
-        raise TooManyBadFiles(
-            f"{issues} of {images + issues} files are bad (at most {limit:.0%} may be); "
-            "the dataset's issues name each one."
-        )
+        images, _, issues = count_rows(session, dataset_id, _first(context))
+        end = last_position(session, dataset_id) + 1
+        known = totals(session, dataset_id)
+    _check_enough(images, issues, context.runtime.settings.max_bad_fraction)
     context.record_timing("ingest", seconds, skipped=False)
     with context.transaction() as session:
         session.execute(
             update(Dataset)
-            .where(Dataset.id == dataset.id)
-            .values(
-                status="ready",
-                error=None,
-                fingerprint=digest,
-                end_position=end,
-                bytes=size,
-                image_count=images,
-                labelled_count=labelled,
-                issue_count=issues,
-            )
+            .where(Dataset.id == dataset_id)
+            .values(status="ready", error=None, end_position=end, **known)
         )
-        result = {"dataset_id": dataset.id, "image_count": images, "issue_count": issues}
-        done = Progress("ingest", images + issues, images + issues, failed=issues)
         finish(
             session,
             context.job.id,
             context.fence,
             status="succeeded",
-            result=result,
-            progress=done,
+            result={"dataset_id": dataset_id, "image_count": images, "issue_count": issues},
+            progress=Progress("ingest", images + issues, images + issues, failed=issues),
+        )
+
+
+def _check_enough(images: int, issues: int, limit: float) -> None:
+    if images + issues == 0:
+        raise DatasetEmpty("The source holds no files.")
+    if images == 0 or issues > limit * (images + issues):
+        raise TooManyBadFiles(
+            f"{issues} of {images + issues} files are bad (at most {limit:.0%} may be); "
+            "the dataset's issues name each one."
         )

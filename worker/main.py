@@ -11,7 +11,7 @@ from app.core.queue import RUN_JOB
 from app.core.runtime import Runtime
 from app.core.settings import get_settings
 from worker.runner import run_waiting
-from worker.sweeper import start_messenger, start_sweeper, sweep
+from worker.sweeper import start_cleaner, start_messenger, start_sweeper, sweep
 
 runtime = Runtime(get_settings())
 celery = runtime.celery
@@ -30,6 +30,7 @@ def _start(**_: Any) -> None:
     sweep(runtime)
     start_sweeper(runtime, _stopping)
     start_messenger(runtime, _stopping)
+    start_cleaner(runtime, _stopping)
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.core.cleaning import Cleaner
 from app.core.jobs import due_for_hint
 from app.core.queue import publish_hint
 from app.core.runtime import Runtime
@@ -31,6 +32,11 @@ def start_sweeper(runtime: Runtime, stopping: threading.Event) -> threading.Thre
 def start_messenger(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
     """Webhooks, in a thread of their own: a slow receiver must not keep jobs waiting."""
     return _start("messenger", lambda: send_due(runtime.db, runtime.settings), runtime, stopping)
+
+
+def start_cleaner(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
+    """Files that nothing refers to any more."""
+    return _start("cleaner", Cleaner(runtime), runtime, stopping)
 
 
 def _start(

@@ -1,15 +1,13 @@
-"""Datasets: upload, look, list what could not be read."""
+"""Datasets: upload, look, add, delete, list what could not be read."""
 
-import hashlib
-import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api import schemas
+from app.api.bodies import DATASET_BODY, IMAGES_BODY
 from app.api.deps import (
     IdempotencyKeyHeader,
     ListingDep,
@@ -18,40 +16,13 @@ from app.api.deps import (
     TenantDep,
 )
 from app.api.errors import responses
-from app.api.jobs import accepted
-from app.api.uploads import Upload, receive_upload
-from app.core import datasets, idempotency
-from app.core.archives import check_archive
-from app.core.job_requests.ingest import create_ingest_job
-from app.core.queue import publish_hint
-from app.core.runtime import Runtime
+from app.api.ingest import Ingest, start_ingest
+from app.core import dataset_changes as changes
+from app.core import datasets
+from app.core.job_requests.ingest import get_unused_dataset
 from app.core.tables import Dataset, DatasetIssue, Image
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], responses=responses(401, 422, 503))
-
-_UPLOAD_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/zip": {"schema": {"type": "string", "format": "binary"}},
-            "application/x-tar": {"schema": {"type": "string", "format": "binary"}},
-            "application/gzip": {"schema": {"type": "string", "format": "binary"}},
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["files"],
-                    "properties": {
-                        "files": {
-                            "type": "array",
-                            "items": {"type": "string", "format": "binary"},
-                            "description": "Images, or exactly one archive.",
-                        }
-                    },
-                }
-            },
-        },
-    }
-}
 
 
 def load_dataset(
@@ -61,14 +32,15 @@ def load_dataset(
 
 
 DatasetDep = Annotated[Dataset, Depends(load_dataset)]
+LabelsFromQuery = Annotated[schemas.LabelsFrom, Query()]
 
 
 @router.post(
     "",
     status_code=202,
     response_model=schemas.Job,
-    responses=responses(409, 413, 422, 507),
-    openapi_extra=_UPLOAD_BODY,
+    responses=responses(404, 409, 413, 422, 507),
+    openapi_extra=DATASET_BODY,
     summary="Upload a collection of images",
 )
 async def create_dataset(
@@ -78,47 +50,106 @@ async def create_dataset(
     tenant: TenantDep,
     idempotency_key: IdempotencyKeyHeader = None,
     name: Annotated[str, Query(min_length=1, max_length=200)] = "untitled",
-    labels_from: Annotated[
-        Literal["none", "folder"],
-        Query(description="`folder`: an image's folder is its label. Used for metrics only."),
-    ] = "none",
+    labels_from: LabelsFromQuery = "none",
 ) -> schemas.Job:
-    """Send a zip or tar archive as the body, or images in a form. It is streamed to storage and
-    read by a worker; the answer is that job. Files that are no images become the dataset's
-    issues and do not stop the rest."""
-    with idempotency.in_flight(tenant, idempotency_key):
-        upload = await receive_upload(request, runtime)
-        job = await run_in_threadpool(
-            _accept, runtime, tenant, idempotency_key, upload, name, labels_from
-        )
-    accepted(response, job)
-    return job
+    """Send an archive as the body, images in a form, a manifest (CSV or JSON lines) that names
+    images which the server may read, or JSON that says where they are. A worker reads them; the
+    answer is that job. Files that are no images become the dataset's issues and do not stop the
+    rest. `name` and `labels_from` are for bodies that are not JSON."""
+
+    def new(session: Session, name: str) -> Dataset:
+        return datasets.create_dataset(session, tenant=tenant, name=name)
+
+    return await start_ingest(
+        Ingest(runtime, tenant, idempotency_key, "datasets"),
+        (request, response),
+        schemas.DatasetCreate,
+        new,
+        labels_from=labels_from,
+        name=name,
+    )
 
 
-def _accept(
-    runtime: Runtime, tenant: str, key: str | None, upload: Upload, name: str, labels_from: str
+@router.post(
+    "/{dataset_id}/images",
+    status_code=202,
+    response_model=schemas.Job,
+    responses=responses(404, 409, 413, 422, 507),
+    openapi_extra=IMAGES_BODY,
+    summary="Add images to a dataset",
+)
+async def append_images(
+    request: Request,
+    response: Response,
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    dataset: DatasetDep,
+    idempotency_key: IdempotencyKeyHeader = None,
+    labels_from: LabelsFromQuery = "none",
 ) -> schemas.Job:
-    """Dataset, job and idempotency key in one commit; without it the upload is dropped."""
-    request = json.dumps(["datasets", name, labels_from, upload.sha256])
-    request_hash = hashlib.sha256(request.encode()).hexdigest()
-    kept = False
+    """The same bodies as for a new dataset. Only the new images are decoded; until the job has
+    succeeded none of them is to be seen, and if it fails the dataset is as it was."""
 
-    def create(session: Session) -> dict[str, Any]:
-        dataset = datasets.create_dataset(session, tenant=tenant, name=name)
-        source = {"type": "archive", "key": upload.key, "labels_from": labels_from}
-        row = create_ingest_job(session, tenant=tenant, dataset=dataset, source=source)
-        return schemas.Job.of(row).model_dump(mode="json")
+    def existing(session: Session, _name: str) -> Dataset:
+        return get_unused_dataset(session, tenant, dataset.id)
 
-    try:
-        check_archive(runtime.storage.path(upload.key), runtime.archive_limits)
-        answer, kept = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
-    finally:
-        if not kept:
-            runtime.storage.delete(upload.key)
-    job = schemas.Job.model_validate(answer)
-    if kept:
-        publish_hint(runtime.celery, job.id)
-    return job
+    return await start_ingest(
+        Ingest(runtime, tenant, idempotency_key, f"datasets/{dataset.id}/images"),
+        (request, response),
+        schemas.ImagesCreate,
+        existing,
+        labels_from=labels_from,
+    )
+
+
+@router.post(
+    "/{dataset_id}/images:delete",
+    responses=responses(404, 409, 422),
+    summary="Delete images of a dataset",
+)
+def delete_images(
+    body: schemas.ImageDeletion,
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    dataset_id: Annotated[str, Path(max_length=40)],
+) -> schemas.Dataset:
+    """All of them or, if one is not there, none. They leave the clusterings, too."""
+    with runtime.db.write() as session:
+        dataset = get_unused_dataset(session, tenant, dataset_id)
+        changes.delete_images(session, dataset, body.image_ids)
+        session.refresh(dataset)
+        return schemas.Dataset.of(dataset)
+
+
+@router.patch("/{dataset_id}", responses=responses(404, 422), summary="Rename a dataset")
+def rename_dataset(
+    body: schemas.DatasetPatch,
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    dataset_id: Annotated[str, Path(max_length=40)],
+) -> schemas.Dataset:
+    with runtime.db.write() as session:
+        dataset = datasets.get_dataset(session, tenant, dataset_id, lock=True)
+        dataset.name = body.name
+        session.flush()
+        session.refresh(dataset)
+        return schemas.Dataset.of(dataset)
+
+
+@router.delete(
+    "/{dataset_id}", status_code=204, responses=responses(404, 409), summary="Delete a dataset"
+)
+def delete_dataset(
+    runtime: RuntimeDep, tenant: TenantDep, dataset_id: Annotated[str, Path(max_length=40)]
+) -> None:
+    """Its images, jobs, clusterings and exports go with it; models that were made from it
+    stay."""
+    with runtime.db.write() as session:
+        dataset = get_unused_dataset(session, tenant, dataset_id)
+        leftovers = changes.delete_dataset(session, dataset)
+    for key in leftovers:
+        runtime.storage.delete_folder(key)
+        runtime.storage.delete(key)
 
 
 @router.get("", response_model=schemas.Page[schemas.Dataset], summary="List datasets, newest first")

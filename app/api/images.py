@@ -9,8 +9,11 @@ from fastapi.responses import FileResponse
 from app.api import schemas
 from app.api.deps import RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
+from app.core import dataset_changes as changes
 from app.core import datasets
+from app.core.blobs import thumbnail_key
 from app.core.images import MEDIA_TYPES, decode_image, thumbnail
+from app.core.job_requests.ingest import get_unused_dataset
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from app.core.tables import Image
@@ -32,6 +35,7 @@ def load_image(
 
 
 ImageDep = Annotated[Image, Depends(load_image)]
+IfNoneMatch = Annotated[str | None, Header()]
 
 
 @router.get("/{image_id}", summary="Look at an image's entry")
@@ -42,13 +46,22 @@ def read_image(image: ImageDep) -> schemas.Image:
 @router.get(
     "/{image_id}/content",
     response_class=FileResponse,
-    responses={200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}}},
+    responses={
+        200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}},
+        206: {"description": "The range that was asked for"},
+        304: {"description": "Not changed"},
+    },
     summary="The original bytes",
 )
-def read_content(runtime: RuntimeDep, image: ImageDep) -> FileResponse:
+def read_content(
+    runtime: RuntimeDep, image: ImageDep, if_none_match: IfNoneMatch = None
+) -> Response:
     """As they were uploaded; range requests are answered."""
+    headers = {**_FOREVER, "ETag": f'"{image.sha256}"'}
+    if _is_known(if_none_match, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
     path = runtime.storage.path(blob_key(image.sha256))
-    return FileResponse(path, media_type=MEDIA_TYPES[image.format], headers=_FOREVER)
+    return FileResponse(path, media_type=MEDIA_TYPES[image.format], headers=headers)
 
 
 @router.get(
@@ -63,19 +76,36 @@ def read_thumbnail(
     size: Annotated[
         Literal["64", "128", "256", "512"], Query(description="Longer side in pixels.")
     ] = "256",
-    if_none_match: Annotated[str | None, Header()] = None,
+    if_none_match: IfNoneMatch = None,
 ) -> Response:
     """WebP, made once and kept."""
     tag = f'"{image.sha256[:32]}-{size}"'
     headers = {**_FOREVER, "ETag": tag}
-    if if_none_match == tag:
+    if _is_known(if_none_match, tag):
         return Response(status_code=304, headers=headers)
     data = _thumbnail(runtime, image.sha256, int(size))
     return Response(data, media_type="image/webp", headers=headers)
 
 
+@router.delete("/{image_id}", status_code=204, responses=responses(409), summary="Delete an image")
+def delete_image(
+    runtime: RuntimeDep, tenant: TenantDep, image_id: Annotated[str, Path(max_length=40)]
+) -> None:
+    """Its bytes are removed some minutes later, unless another image has the same."""
+    with runtime.db.write() as session:
+        image = datasets.get_image(session, tenant, image_id)
+        dataset = get_unused_dataset(session, tenant, image.dataset_id)
+        changes.delete_images(session, dataset, [image_id])
+
+
+def _is_known(if_none_match: str | None, tag: str) -> bool:
+    """Whether one of the tags that the client holds is this one; weak ones will do."""
+    held = [part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")]
+    return tag in held or "*" in held
+
+
 def _thumbnail(runtime: Runtime, sha256: str, size: int) -> bytes:
-    key = f"thumbnails/{sha256[:2]}/{sha256}-{size}.webp"
+    key = thumbnail_key(sha256, size)
     if runtime.storage.exists(key):
         return runtime.storage.read(key)
     with _decoding:

@@ -16,6 +16,7 @@ from app.core.errors import BodyTooLarge
 from app.core.settings import MiB, Settings
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_UPLOADS = re.compile(r"/v1/datasets(/[^/]+/images)?|/v1/uploads(/[^/]+)?")
 _OTHER_BODIES = 1 * MiB  # JSON requests
 _QUIET = ("/livez", "/readyz", "/metrics")
 log = structlog.get_logger()
@@ -106,7 +107,7 @@ class BodyLimit:
         await answer(scope, receive, send)
 
     def _limit(self, scope: Scope) -> int:
-        if scope["path"] == "/v1/datasets":
+        if _UPLOADS.fullmatch(scope["path"]):
             return self._settings.max_body_bytes
         if scope["path"].endswith(":predict"):
             return self._settings.max_predict_bytes

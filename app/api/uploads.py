@@ -1,44 +1,107 @@
-"""A request's body to one archive in the storage, with bounded memory."""
+"""A request's body to the source of an ingest, with bounded memory."""
 
 import hashlib
 import io
+import json
 import shutil
 import tarfile
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from fastapi import Request
 from fastapi.concurrency import contextmanager_in_threadpool, run_in_threadpool
+from pydantic import ValidationError
 
+from app.api import schemas
 from app.api.multipart import FilePart, read_files
 from app.core.archives import HEAD_BYTES, is_archive_head
-from app.core.errors import ArchiveInvalid, InvalidRequest
+from app.core.errors import ArchiveInvalid, BodyTooLarge, FieldError, InvalidRequest
 from app.core.ids import new_id
 from app.core.runtime import Runtime
+from app.core.settings import MiB
 
 _BUFFER = 1024 * 1024
+_MAX_JSON = 32 * MiB  # a long list of addresses
+_MANIFESTS = {
+    "text/csv": "csv",
+    "application/x-ndjson": "jsonl",
+    "application/ndjson": "jsonl",
+    "application/jsonl": "jsonl",
+}
+_SOURCES = ("upload", "folder", "objects", "urls")
 
 
 @dataclass(frozen=True)
-class Upload:
-    key: str
-    size: int
-    sha256: str
+class Received:
+    """What a request brought. If it is not used, the file under `key` is to be dropped."""
+
+    source: dict[str, Any]
+    digest: str  # the same for the same body
+    key: str | None = None
+    request: schemas.ImagesCreate | None = None  # of a JSON body
 
 
-async def receive_upload(request: Request, runtime: Runtime) -> Upload:
+async def receive(
+    request: Request, runtime: Runtime, schema: type[schemas.ImagesCreate]
+) -> Received:
+    """An archive, a form of images, a manifest, or JSON that says where the images are."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type == "application/json":
+        body = _parse(await _read_json(request), schema)
+        return await run_in_threadpool(_from_json, runtime, body)
     key = f"uploads/{new_id('up')}"
-    is_form = request.headers.get("content-type", "").startswith("multipart/form-data")
     async with contextmanager_in_threadpool(runtime.storage.writing(key)) as file:
-        if is_form:
+        if media_type == "multipart/form-data":
             await _write_form(request, file, runtime.settings.max_parts)
         else:
             await _write_raw(request, file)
         size, digest = await run_in_threadpool(_measure, file)
         if size == 0:
-            raise ArchiveInvalid("The body is empty; send a zip or tar archive, or a form.")
-    return Upload(key, size, digest)
+            raise ArchiveInvalid("The body is empty; send an archive, a form, a manifest or JSON.")
+    if format_ := _MANIFESTS.get(media_type):
+        return Received({"type": "manifest", "key": key, "format": format_}, digest, key)
+    return Received({"type": "archive", "key": key}, digest, key)
+
+
+def _from_json(runtime: Runtime, body: schemas.ImagesCreate) -> Received:
+    source = body.source
+    digest = hashlib.sha256(source.model_dump_json().encode()).hexdigest()
+    if not isinstance(source, schemas.UrlsSource):
+        return Received(source.model_dump(), digest, None, body)
+    key = f"uploads/{new_id('up')}"  # too long for the job's own row
+    with runtime.storage.writing(key) as file:
+        for url in source.urls:
+            file.write(json.dumps({"url": url}).encode() + b"\n")
+    return Received({"type": "urls", "key": key, "format": "jsonl"}, digest, key, body)
+
+
+async def _read_json(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_JSON:
+            raise BodyTooLarge(f"A JSON body may have {_MAX_JSON:,} bytes.")
+    return bytes(body)
+
+
+def _parse(body: bytes, schema: type[schemas.ImagesCreate]) -> schemas.ImagesCreate:
+    try:
+        return schema.model_validate_json(body)
+    except ValidationError as error:
+        found = [FieldError(_field_of(e["loc"], e["type"]), e["msg"]) for e in error.errors()]
+    detail = "; ".join(f"{e.field}: {e.message}" if e.field else e.message for e in found[:20])
+    raise InvalidRequest(detail, errors=found[:20])
+
+
+def _field_of(place: tuple[int | str, ...], kind: str) -> str:
+    """The field as the sender wrote it: the name of the schema that was chosen is none."""
+    path = [str(part) for part in place]
+    if len(path) > 1 and path[0] == "source" and path[1] in _SOURCES:
+        del path[1]
+    if kind.startswith("union_tag"):
+        path.append("type")
+    return ".".join(path)
 
 
 async def _write_raw(request: Request, file: IO[bytes]) -> None:

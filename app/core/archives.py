@@ -9,10 +9,12 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
+
+import zstandard
 
 from app.core.errors import (
     ArchiveInvalid,
@@ -22,12 +24,13 @@ from app.core.errors import (
     ImageTooLarge,
     ImageUndecodable,
 )
+from app.core.sources.base import Member, is_litter, storable_name
 
 HEAD_BYTES = 512
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _RATIO_SLACK = 16 * 1024 * 1024  # small archives may expand further than the ratio allows
 _CHECK_AT_ONCE = 20_000  # members; a longer listing is checked while it is read
-_LITTER = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"}
+_ZSTD = b"\x28\xb5\x2f\xfd"
 _BROKEN_MEMBER = (
     zipfile.BadZipFile,
     zlib.error,
@@ -36,7 +39,15 @@ _BROKEN_MEMBER = (
     RuntimeError,
     OSError,
 )
-_BROKEN_TAR = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError)
+_BROKEN_TAR = (
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    zstandard.ZstdError,
+    EOFError,
+    OSError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +55,6 @@ class ArchiveLimits:
     max_members: int
     max_ratio: float
     max_member_bytes: int
-
-
-@dataclass(frozen=True)
-class Member:
-    position: int
-    name: str
-    read: Callable[[], bytes]  # raises ImageRejected if only this member is bad
 
 
 def check_archive(path: Path, limits: ArchiveLimits) -> None:
@@ -83,7 +87,8 @@ def is_archive_head(head: bytes) -> bool:
 def _kind(head: bytes) -> str | None:
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "zip"
-    if head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")) or head[257:262] == b"ustar":
+    packed = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", _ZSTD)
+    if head.startswith(packed) or head[257:262] == b"ustar":
         return "tar"
     return None
 
@@ -101,8 +106,7 @@ def checked_name(name: str) -> str:
     parts = PurePosixPath(name.replace("\\", "/"))
     if parts.is_absolute() or ".." in parts.parts or _DRIVE.match(name):
         raise ArchiveUnsafePath(f"The member {name[:200]!r} points outside the archive.")
-    # Tar keeps bytes that are no UTF-8 as lone surrogates; no database takes those or a zero.
-    return name.encode("utf-8", "replace").decode().replace("\x00", "")
+    return storable_name(name)
 
 
 class _Budget:
@@ -158,7 +162,7 @@ def _zip_members(
             raise ArchiveUnsafePath(f"The member {name[:200]!r} is a link.")
         if info.flag_bits & 0x1:
             raise ArchiveInvalid("The zip archive is encrypted; send it without a password.")
-        if not info.is_dir() and not _is_litter(name):
+        if not info.is_dir() and not is_litter(name):
             yield name, info
 
 
@@ -191,9 +195,18 @@ def _decompressed(path: Path) -> IO[bytes]:
         b"\x1f\x8b": gzip.open,
         b"BZh": bz2.open,
         b"\xfd7zXZ\x00": lzma.open,
+        _ZSTD: _open_zstd,
     }
     opener = next((openers[magic] for magic in openers if head.startswith(magic)), open)
     stream: IO[bytes] = opener(path, "rb")
+    return stream
+
+
+def _open_zstd(path: Path, _mode: str) -> IO[bytes]:
+    decompressor = zstandard.ZstdDecompressor()  # refuses windows over 128 MiB by itself
+    stream: IO[bytes] = decompressor.stream_reader(
+        path.open("rb"), read_across_frames=True, closefd=True
+    )
     return stream
 
 
@@ -215,7 +228,7 @@ def _tar_members(archive: tarfile.TarFile, limits: ArchiveLimits) -> Iterator[Me
         if seen >= limits.max_members:
             raise _too_many(limits)
         name = checked_name(info.name)
-        if info.isdir() or _is_litter(name):
+        if info.isdir() or is_litter(name):
             continue
         if not info.isfile():
             raise ArchiveUnsafePath(f"The member {name[:200]!r} is a link or a device.")
@@ -244,8 +257,3 @@ def _damaged_tar(error: BaseException) -> ArchiveInvalid:
 
 def _too_many(limits: ArchiveLimits) -> ArchiveTooLarge:
     return ArchiveTooLarge(f"The archive has more than {limits.max_members:,} members.")
-
-
-def _is_litter(name: str) -> bool:
-    parts = PurePosixPath(name.replace("\\", "/")).parts
-    return any(part in _LITTER or part.startswith("._") for part in parts)

@@ -8,12 +8,14 @@ from typing import Any
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from app.core.blobs import condemn
 from app.core.errors import DatasetInUse, NotFound
 from app.core.ids import new_id
 from app.core.tables import Dataset, DatasetIssue, Image, Job
 
 OPEN = ("queued", "running", "cancelling")  # states of a job that is still to be done
 _PAGE = 2_000
+_REMOVE_ROWS = 20_000
 
 
 def create_dataset(session: Session, *, tenant: str, name: str) -> Dataset:
@@ -36,7 +38,11 @@ def get_image(session: Session, tenant: str, image_id: str) -> Image:
     found = session.scalar(
         select(Image)
         .join(Dataset, Dataset.id == Image.dataset_id)
-        .where(Image.id == image_id, Dataset.tenant == tenant)
+        .where(
+            Image.id == image_id,
+            Dataset.tenant == tenant,
+            Image.position < Dataset.end_position,
+        )
     )
     if found is None:
         raise NotFound(f"There is no image {image_id}.")
@@ -68,28 +74,45 @@ def last_position(session: Session, dataset_id: str) -> int:
     return max((position for position in furthest if position is not None), default=-1)
 
 
-def count_rows(session: Session, dataset_id: str) -> tuple[int, int, int]:
-    """Images, labelled images, issues."""
+def count_rows(session: Session, dataset_id: str, first: int = 0) -> tuple[int, int, int]:
+    """Images, labelled images, issues; of one ingest only, if its first position is given."""
     images, labelled = session.execute(
-        select(func.count(), func.count(Image.label)).where(Image.dataset_id == dataset_id)
+        select(func.count(), func.count(Image.label)).where(
+            Image.dataset_id == dataset_id, Image.position >= first
+        )
     ).one()
     issues = session.scalar(
-        select(func.count()).select_from(DatasetIssue).where(DatasetIssue.dataset_id == dataset_id)
+        select(func.count())
+        .select_from(DatasetIssue)
+        .where(DatasetIssue.dataset_id == dataset_id, DatasetIssue.position >= first)
     )
     return images, labelled, issues or 0
 
 
-def total_bytes(session: Session, dataset_id: str) -> int:
-    found = session.scalar(select(func.sum(Image.bytes)).where(Image.dataset_id == dataset_id))
-    return int(found or 0)
+def totals(session: Session, dataset_id: str) -> dict[str, Any]:
+    """What a dataset's row says of its images."""
+    images, labelled, issues = count_rows(session, dataset_id)
+    size = session.scalar(select(func.sum(Image.bytes)).where(Image.dataset_id == dataset_id))
+    return {
+        "image_count": images,
+        "labelled_count": labelled,
+        "issue_count": issues,
+        "bytes": int(size or 0),
+        "fingerprint": fingerprint(session, dataset_id),
+    }
 
 
 def fingerprint(session: Session, dataset_id: str) -> str:
     """Of the images' bytes and their order: what embeddings depend on, and nothing else."""
-    digest = hashlib.sha256()
-    for page in iterate_images(session, dataset_id):
-        for image in page:
-            digest.update(bytes.fromhex(image.sha256))
+    digest, position = hashlib.sha256(), -1
+    while page := session.execute(
+        select(Image.position, Image.sha256)
+        .where(Image.dataset_id == dataset_id, Image.position > position)
+        .order_by(Image.position)
+        .limit(_PAGE)
+    ).all():
+        digest.update(bytes.fromhex("".join(row.sha256 for row in page)))
+        position = page[-1].position
     return digest.hexdigest()
 
 
@@ -105,15 +128,26 @@ def check_unused(session: Session, dataset: Dataset) -> None:
 def abandon_ingest(session: Session, dataset_id: str, error: dict[str, Any]) -> None:
     """An ingest that ends badly leaves the dataset as it was, and none of its own images."""
     dataset = session.get_one(Dataset, dataset_id)
-    session.execute(
-        delete(Image).where(Image.dataset_id == dataset_id, Image.position >= dataset.end_position)
-    )
+    remove_positions(session, dataset_id, dataset.end_position)
     # Its issues stay to be read, so the next ingest counts on after them.
     dataset.end_position = max(dataset.end_position, last_position(session, dataset_id) + 1)
     dataset.issue_count = count_rows(session, dataset_id)[2]
     dataset.status = "ready" if dataset.image_count else "failed"
     dataset.error = None if dataset.image_count else error
     session.flush()
+
+
+def remove_positions(session: Session, dataset_id: str, first: int) -> None:
+    """All images from a position on, in pieces that no statement's time limit cuts off."""
+    end = last_position(session, dataset_id) + 1
+    for start in range(first, end, _REMOVE_ROWS):
+        piece = (
+            Image.dataset_id == dataset_id,
+            Image.position >= start,
+            Image.position < min(start + _REMOVE_ROWS, end),
+        )
+        condemn(session, *piece)
+        session.execute(delete(Image).where(*piece).execution_options(synchronize_session=False))
 
 
 def folder_label(name: str) -> str | None:

@@ -4,12 +4,14 @@ import io
 from dataclasses import dataclass, field
 
 import numpy as np
+import pillow_heif
 from PIL import Image, ImageOps
 
 from app.core.errors import ImageRejected, ImageTooLarge, ImageUndecodable, UnsupportedFormat
 
 # Pillow's own guard only warns up to twice its limit; the header is checked below instead.
 Image.MAX_IMAGE_PIXELS = None
+pillow_heif.register_heif_opener(thumbnails=False)
 
 MAX_PIXELS = 50_000_000
 _SNIFF_BYTES = 512
@@ -29,6 +31,14 @@ MEDIA_TYPES = {
     "BMP": "image/bmp",
     "TIFF": "image/tiff",
     "WEBP": "image/webp",
+    "HEIF": "image/heif",
+    "AVIF": "image/avif",
+}
+# Brands of the box that HEIF, AVIF and much else (such as films) start with.
+_AVIF_BRANDS = {b"avif", b"avis"}
+_HEIF_BRANDS = {
+    *(b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"),
+    *(b"mif1", b"msf1"),
 }
 _FOREIGN = (b"%PDF", b"8BPS", b"%!PS", b"\xc5\xd0\xd3\xc6")
 
@@ -68,6 +78,8 @@ def sniff(data: bytes) -> str:
             return format_
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return "WEBP"
+    if head[4:8] == b"ftyp" and (by_brand := _by_brand(head)):
+        return by_brand
     if head.startswith(_FOREIGN) or b"<svg" in head.lower():
         raise UnsupportedFormat(f"Not one of the accepted formats: {', '.join(MEDIA_TYPES)}.")
     if _is_text(head):
@@ -86,18 +98,28 @@ def thumbnail(image: Image.Image, size: int) -> bytes:
 
 def _decode(data: bytes, format_: str, max_pixels: int, at_least: int | None) -> DecodedImage:
     with Image.open(io.BytesIO(data), formats=[format_]) as opened:
-        width, height = opened.size
-        if width * height > max_pixels:
-            raise ImageTooLarge(
-                f"{width} x {height} pixels; at most {max_pixels / 1e6:g} megapixels are accepted."
-            )
-        notes = ["animated: first frame used"] if getattr(opened, "n_frames", 1) > 1 else []
-        opened.seek(0)
+        _check_size(opened, max_pixels)
+        notes = []
+        if getattr(opened, "n_frames", 1) > 1:
+            # A HEIF file may hold several pictures; Pillow opens it at the main one.
+            is_heif = format_ == "HEIF"
+            notes = ["several images: main one used" if is_heif else "animated: first frame used"]
+            if not is_heif:
+                opened.seek(0)
         if at_least is not None:
             opened.draft("RGB", (at_least, at_least))
         opened.load()
+        _check_size(opened, max_pixels)  # a HEIF may turn out larger than its header says
         ImageOps.exif_transpose(opened, in_place=True)
         return DecodedImage(_to_rgb(opened), format_, notes)
+
+
+def _check_size(image: Image.Image, max_pixels: int) -> None:
+    width, height = image.size
+    if width * height > max_pixels:
+        raise ImageTooLarge(
+            f"{width} x {height} pixels; at most {max_pixels / 1e6:g} megapixels are accepted."
+        )
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
@@ -119,6 +141,16 @@ def _scale_deep(image: Image.Image) -> Image.Image:
         high = max(high, 65535.0)
     scaled = (pixels - low) * (255.0 / max(high - low, 1e-12))
     return Image.fromarray(scaled.astype(np.uint8)).convert("RGB")
+
+
+def _by_brand(head: bytes) -> str | None:
+    """The main brand decides; a general one leaves it to those that the file is also good for."""
+    size = int.from_bytes(head[:4])
+    main = head[8:12]
+    brands = {main, *(head[at : at + 4] for at in range(16, min(size, len(head)), 4))}
+    if main in _AVIF_BRANDS or (main in (b"mif1", b"msf1") and brands & _AVIF_BRANDS):
+        return "AVIF"
+    return "HEIF" if brands & _HEIF_BRANDS else None
 
 
 def _is_text(head: bytes) -> bool:

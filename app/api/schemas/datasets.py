@@ -1,9 +1,9 @@
 """Datasets and images."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.schemas.common import ErrorInfo, shown_fields
 from app.core import tables
@@ -54,3 +54,19 @@ class DatasetIssue(BaseModel):
     @classmethod
     def of(cls, row: tables.DatasetIssue) -> "DatasetIssue":
         return cls(**shown_fields(cls, row))
+
+
+DatasetName = Annotated[str, Field(min_length=1, max_length=200, examples=["Holiday"])]
+ImageId = Annotated[str, Field(max_length=40, examples=["img_01k9z3m4q5r6s7t8v9w0x1y2z3"])]
+
+
+class DatasetPatch(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: DatasetName
+
+
+class ImageDeletion(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    image_ids: list[ImageId] = Field(min_length=1, max_length=10_000)

@@ -4,7 +4,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from app.core.datasets import check_unused, get_dataset
 from app.core.jobs import Wishes, create_job
+from app.core.sources.listings import listing_key
 from app.core.storage import LocalStorage
 from app.core.tables import Dataset, Job
 
@@ -25,7 +27,15 @@ def create_ingest_job(
     )
 
 
+def get_unused_dataset(session: Session, tenant: str, dataset_id: str) -> Dataset:
+    """Locked until the end of the transaction, and no job works on it: its images may change."""
+    dataset = get_dataset(session, tenant, dataset_id, lock=True)
+    check_unused(session, dataset)
+    return dataset
+
+
 def drop_upload(storage: LocalStorage, job: Job) -> None:
-    """The archive is of no more use once its ingest has ended."""
+    """What was sent, and what was found, is of no more use once its ingest has ended."""
     if key := job.config["source"].get("key"):
         storage.delete(key)
+    storage.delete(listing_key(job.id))

@@ -1,0 +1,72 @@
+"""The bodies that bring images, as OpenAPI describes them."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from app.api import schemas
+
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_CSV = "path,label,camera\n/photos/1.jpg,cat,X100\ns3://photos/2.jpg,dog,\n"
+_JSON_LINES = '{"path": "/photos/1.jpg", "label": "cat", "camera": "X100"}\n'
+_FORM = {
+    "type": "object",
+    "required": ["files"],
+    "properties": {
+        "files": {
+            "type": "array",
+            "items": {"type": "string", "format": "binary"},
+            "description": "Images, or exactly one archive.",
+        }
+    },
+}
+_EXAMPLES: dict[str, dict[str, Any]] = {
+    "upload": {"type": "upload", "upload_id": "up_01k9z3m4q5r6s7t8v9w0x1y2z3"},
+    "folder": {"type": "folder", "path": "/photos/holiday"},
+    "objects": {"type": "objects", "url": "s3://photos/holiday"},
+    "urls": {"type": "urls", "urls": ["https://example.org/cat.jpg"]},
+}
+
+
+def image_body(schema: type[BaseModel]) -> dict[str, Any]:
+    """For a route's `openapi_extra`; `schema` is that of the JSON body."""
+    json_body = {
+        "schema": _inlined(schema.model_json_schema()),
+        "examples": {
+            name: {"summary": f"From: {name}", "value": {"source": source}}
+            for name, source in _EXAMPLES.items()
+        },
+    }
+    content = {
+        **dict.fromkeys(
+            ["application/zip", "application/x-tar", "application/gzip", "application/zstd"],
+            _BINARY,
+        ),
+        "multipart/form-data": {"schema": _FORM},
+        "application/json": json_body,
+        "text/csv": {"schema": {"type": "string"}, "example": _CSV},
+        "application/x-ndjson": {"schema": {"type": "string"}, "example": _JSON_LINES},
+    }
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without references: no route declares these models, so the document does not list them."""
+    definitions = schema.get("$defs", {})
+
+    def resolve(node: Any) -> Any:
+        if isinstance(node, list):
+            return [resolve(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            return resolve(definitions[node["$ref"].rpartition("/")[2]])
+        left_out = ("$defs", "discriminator")
+        return {name: resolve(value) for name, value in node.items() if name not in left_out}
+
+    inlined: dict[str, Any] = resolve(schema)
+    return inlined
+
+
+DATASET_BODY = image_body(schemas.DatasetCreate)
+IMAGES_BODY = image_body(schemas.ImagesCreate)

@@ -1,0 +1,102 @@
+"""Requests that bring images: checked as far as can be known, then one commit makes the job."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.concurrency import run_in_threadpool
+from sqlalchemy.orm import Session
+
+from app.api import schemas
+from app.api.jobs import accepted
+from app.api.uploads import Received, receive
+from app.core import idempotency
+from app.core.archives import check_archive
+from app.core.job_requests.ingest import create_ingest_job
+from app.core.queue import publish_hint
+from app.core.runtime import Runtime
+from app.core.sources.checks import check_source
+from app.core.tables import Dataset
+from app.core.uploads import use_upload
+from app.core.webhooks import check_webhook_url
+
+GetDataset = Callable[[Session, str], Dataset]
+"""The locked and unused dataset that the images go to; the text is the name of a new one."""
+
+
+@dataclass(frozen=True)
+class Ingest:
+    runtime: Runtime
+    tenant: str
+    key: str | None  # Idempotency-Key
+    target: str  # what the request is about, so that no key is used for two things
+
+
+async def start_ingest(
+    ingest: Ingest,
+    http: tuple[Request, Response],
+    schema: type[schemas.ImagesCreate],
+    get_dataset: GetDataset,
+    *,
+    labels_from: str,
+    name: str = "",
+) -> schemas.Job:
+    """`labels_from` and `name` are the query's; those of a JSON body count more."""
+    request, response = http
+    with idempotency.in_flight(ingest.tenant, ingest.key):
+        received = await receive(request, ingest.runtime, schema)
+        if received.request is not None:
+            labels_from = received.request.labels_from
+            name = getattr(received.request, "name", name)
+        received.source["labels_from"] = labels_from
+        job = await run_in_threadpool(_accept, ingest, received, name, get_dataset)
+    accepted(response, job)
+    return job
+
+
+def _accept(ingest: Ingest, received: Received, name: str, get_dataset: GetDataset) -> schemas.Job:
+    """Dataset, job and idempotency key in one commit; without it what was sent is dropped."""
+    runtime, wishes, kept = ingest.runtime, received.request, False
+
+    def create(session: Session) -> dict[str, Any]:
+        dataset = get_dataset(session, name)
+        source = _with_upload(session, ingest, received.source)
+        row = create_ingest_job(
+            session, tenant=ingest.tenant, dataset=dataset, source=source, request=wishes
+        )
+        return schemas.Job.of(row).model_dump(mode="json")
+
+    try:
+        check_webhook_url(runtime.settings, wishes.webhook_url if wishes else None)
+        check_source(runtime, received.source)
+        answer, kept = idempotency.answer_once(
+            runtime.db, ingest.tenant, ingest.key, _request_hash(ingest, received, name), create
+        )
+    finally:
+        if not kept and received.key is not None:
+            runtime.storage.delete(received.key)
+    job = schemas.Job.model_validate(answer)
+    if kept:
+        publish_hint(runtime.celery, job.id)
+    return job
+
+
+def _with_upload(session: Session, ingest: Ingest, source: dict[str, Any]) -> dict[str, Any]:
+    """A finished upload is an archive like any other, once nobody else can take it."""
+    if source["type"] != "upload":
+        return source
+    storage = ingest.runtime.storage
+    key = use_upload(session, storage, ingest.tenant, source["upload_id"])
+    check_archive(storage.path(key), ingest.runtime.archive_limits)
+    return source | {"type": "archive", "key": key}
+
+
+def _request_hash(ingest: Ingest, received: Received, name: str) -> str:
+    wishes = received.request
+    parts = [ingest.target, name, received.source["labels_from"], received.digest]
+    if wishes is not None:
+        parts += [str(wishes.priority), str(wishes.webhook_url)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

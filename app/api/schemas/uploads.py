@@ -1,0 +1,89 @@
+"""Where a dataset's images come from, if not in the request itself."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.api.schemas.datasets import DatasetName
+
+LabelsFrom = Annotated[
+    Literal["none", "folder", "manifest"],
+    Field(
+        description="`folder`: an image's folder is its label. `manifest`: a manifest.csv or "
+        "manifest.jsonl at the root of the source gives labels and metadata. Labels are used for "
+        "metrics only."
+    ),
+]
+
+
+class UploadSource(BaseModel):
+    """A finished resumable upload of an archive. It is used up by this."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["upload"]
+    upload_id: str = Field(max_length=40, examples=["up_01k9z3m4q5r6s7t8v9w0x1y2z3"])
+
+
+class FolderSource(BaseModel):
+    """A folder of the server, below one that its settings allow."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["folder"]
+    path: str = Field(min_length=1, max_length=4000, examples=["/photos/holiday"])
+
+
+class ObjectsSource(BaseModel):
+    """A prefix in an S3-compatible store, below one that the settings allow."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["objects"]
+    url: str = Field(min_length=1, max_length=2000, examples=["s3://photos/holiday"])
+
+
+class UrlsSource(BaseModel):
+    """Public web addresses, if the settings allow them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["urls"]
+    urls: list[Annotated[str, Field(max_length=2000)]] = Field(
+        min_length=1, examples=[["https://example.org/cat.jpg"]]
+    )
+
+
+Source = Annotated[
+    UploadSource | FolderSource | ObjectsSource | UrlsSource, Field(discriminator="type")
+]
+
+
+class ImagesCreate(BaseModel):
+    """Images from somewhere else into a dataset."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"source": {"type": "folder", "path": "/photos/holiday"}}]},
+    )
+
+    source: Source
+    labels_from: LabelsFrom = "none"
+    priority: int = Field(default=0, ge=-100, le=100, description="Higher runs sooner.")
+    webhook_url: str | None = Field(
+        default=None,
+        max_length=2000,
+        description="Told, signed, when the job ends. Its host must be allowed by the server.",
+    )
+
+
+class DatasetCreate(ImagesCreate):
+    """A dataset of images from somewhere else."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "Holiday", "source": {"type": "folder", "path": "/photos"}}]
+        }
+    )
+
+    name: DatasetName = "untitled"

@@ -1,0 +1,1 @@
+"""Where the images of a dataset come from: archives, folders, object stores, addresses, lists."""

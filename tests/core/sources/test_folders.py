@@ -1,0 +1,80 @@
+"""Folders of the server: what is found in them, and that nothing leads out."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import ImageTooLarge, InvalidRequest, SourceForbidden, SourceUnreadable
+from app.core.sources.folders import check_folder, check_path, list_folder, read_file
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    (folder / "b").mkdir(parents=True)
+    for name in ("b/2.jpg", "b/1.jpg", "a.jpg", "c.jpg"):
+        (folder / name).write_bytes(name.encode())
+    (tmp_path / "secret").write_bytes(b"secret")
+    (tmp_path / "photos-private").mkdir()
+    return folder
+
+
+def test_files_come_sorted_without_what_is_hidden(root: Path) -> None:
+    (root / ".git").mkdir()
+    for name in (".git/x", ".hidden", "Thumbs.db", "b/.DS_Store", "._a.jpg"):
+        (root / name).write_bytes(b"x")
+    os.mkfifo(root / "pipe")
+    (root / "circle").symlink_to(root)
+    assert list(list_folder(str(root))) == ["a.jpg", "b/1.jpg", "b/2.jpg", "c.jpg"]
+
+
+def test_names_that_are_no_utf8(root: Path) -> None:
+    Path(os.fsdecode(os.fsencode(root) + b"/\xff.jpg")).write_bytes(b"x")
+    names = list(list_folder(str(root)))
+    assert read_file(f"{root}/{names[-1]}", [root], 10) == b"x"
+
+
+def test_a_folder_below_a_root(root: Path) -> None:
+    assert check_folder(str(root), [root]) == str(root)
+    assert check_folder(f"{root}/b/../b/", [root]) == str(root / "b")
+    with pytest.raises(InvalidRequest, match="not a folder"):
+        check_folder(f"{root}/a.jpg", [root])
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/etc", "{root}/..", "{root}-private", "photos", "", "{root}\x00", "{root}/out"]
+)
+def test_folders_elsewhere_are_forbidden(root: Path, path: str) -> None:
+    (root / "out").symlink_to("/etc")
+    with pytest.raises(SourceForbidden):
+        check_folder(path.format(root=root), [root])
+    with pytest.raises(SourceForbidden):
+        check_folder(str(root), [])
+
+
+def test_a_path_can_be_judged_before_it_is_read(root: Path) -> None:
+    check_path(f"{root}/a.jpg", [root])
+    for path in (f"{root}/../secret", "a.jpg", "/etc/passwd"):
+        with pytest.raises(SourceForbidden):
+            check_path(path, [root])
+
+
+def test_a_link_may_not_lead_out(root: Path) -> None:
+    (root / "in.jpg").symlink_to(root / "a.jpg")
+    (root / "out.jpg").symlink_to(root.parent / "secret")
+    (root / "folder").symlink_to(root.parent)
+    assert read_file(f"{root}/in.jpg", [root], 10) == b"a.jpg"
+    for name in ("out.jpg", "folder/secret", "../secret"):
+        with pytest.raises(SourceForbidden):
+            read_file(f"{root}/{name}", [root], 10)
+
+
+def test_what_cannot_be_read(root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    (root / "broken").symlink_to(root / "nothing")
+    for name in ("gone.jpg", "pipe", "b", "broken"):
+        with pytest.raises(SourceUnreadable):
+            read_file(f"{root}/{name}", [root], 10)
+    with pytest.raises(ImageTooLarge):
+        read_file(f"{root}/a.jpg", [root], 4)
