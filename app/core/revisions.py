@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, and_, select
+from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from app.core.db import Database
@@ -178,7 +178,7 @@ def _read_page(
     session: Session, view: RevisionView, after: int, size: int
 ) -> tuple[list[LabelledImage], int | None]:
     """A page's images that are in the clustering, and where to go on; None at the end."""
-    # The limit is on the images, before the join: no statement ever looks at more than a page.
+    # The limit is on the images, not on what is found: no statement ever looks at more than a page.
     images = (
         select(
             Image.id,
@@ -197,6 +197,11 @@ def _read_page(
         .limit(size)
         .subquery()
     )
+    # Looked up one by one: a join would let the database scan all assignments for each page.
+    place = (
+        Assignment.clustering_id == view.clustering_id,
+        Assignment.image_id == images.c.id,
+    )
     before = (
         select(AssignmentChange.before)
         .where(
@@ -206,15 +211,14 @@ def _read_page(
         )
         .order_by(AssignmentChange.revision)
         .limit(1)
-        .scalar_subquery()
-    )
-    of_image = and_(
-        Assignment.clustering_id == view.clustering_id, Assignment.image_id == images.c.id
     )
     found = session.execute(
-        select(images, Assignment.cluster_id, Assignment.probability, before.label("before"))
-        .outerjoin(Assignment, of_image)
-        .order_by(images.c.position)
+        select(
+            images,
+            select(Assignment.cluster_id).where(*place).scalar_subquery().label("cluster_id"),
+            select(Assignment.probability).where(*place).scalar_subquery().label("probability"),
+            before.scalar_subquery().label("before"),
+        ).order_by(images.c.position)
     ).all()
     if not found:
         _check_still_there(session, view)

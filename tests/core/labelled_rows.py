@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import insert, select
@@ -82,12 +83,17 @@ def store_history(runtime: Runtime, dataset_id: str, states: Sequence[State]) ->
         add_assignments(
             session,
             clustering.id,
-            (Assigned(i, place, p, p / 2, 1 - p) for (i, place), p in zip(rows, sure, strict=False)),
+            (
+                Assigned(i, place, p, p / 2, 1 - p)
+                for (i, place), p in zip(rows, sure, strict=False)
+            ),
         )
         session.flush()
         refresh_clusters(session, clustering.id)
-        for revision, (old, new) in enumerate(zip(states, states[1:], strict=False), start=2):
-            session.execute(insert(ClusteringOperation), _operation(clustering.id, revision, old, new))
+        for revision, (old, new) in enumerate(pairwise(states), start=2):
+            session.execute(
+                insert(ClusteringOperation), _operation(clustering.id, revision, old, new)
+            )
             if changes := _changes(clustering.id, revision, ids, old, new):
                 session.execute(insert(AssignmentChange), changes)
     return clustering

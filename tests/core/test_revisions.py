@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -41,7 +42,9 @@ def replayed(states: Sequence[State], revision: int) -> list[tuple[int | None, s
     ]
 
 
-def read(runtime: Runtime, clustering: Clustering, *args: Any, **options: Any) -> list[LabelledImage]:
+def read(
+    runtime: Runtime, clustering: Clustering, *args: Any, **options: Any
+) -> list[LabelledImage]:
     with runtime.db.read() as session:
         pages = iterate_labelled(session, clustering, *args, **options)
         return [row for page in pages for row in page]
@@ -107,7 +110,7 @@ def test_images_that_came_later_are_not_in_the_clustering(any_runtime: Runtime) 
 
 
 def test_an_edit_between_two_pages_changes_nothing(
-    any_runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+    any_runtime: Runtime,
 ) -> None:
     dataset = add_images(any_runtime, 4)
     before = State((0, 0, 1, 1), {0: ("cats", True), 1: ("dogs", True)})
@@ -136,9 +139,7 @@ def test_a_clustering_deleted_while_it_is_read_does_not_look_whole(
     any_runtime: Runtime, table: type[Any]
 ) -> None:
     dataset = add_images(any_runtime, 4)
-    clustering = store_history(
-        any_runtime, dataset.id, [State((0, 0, 0, 0), {0: ("cats", True)})]
-    )
+    clustering = store_history(any_runtime, dataset.id, [State((0, 0, 0, 0), {0: ("cats", True)})])
     with any_runtime.db.read() as session:
         view = open_revision(session, clustering)
     pages = iterate_pages(any_runtime.db, view, size=2)
@@ -160,14 +161,11 @@ def test_a_page_is_found_by_indices(any_runtime: Runtime) -> None:
     clustering = store_history(any_runtime, dataset.id, states)
     plans: list[str] = []
 
-    def explain(connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        if "assignments" in statement and not statement.startswith("EXPLAIN"):
-            prefix = "EXPLAIN " if connection.dialect.name == "postgresql" else "EXPLAIN QUERY PLAN "
-            with connection.connection.cursor() if prefix == "EXPLAIN " else _closing(
-                connection.connection.cursor()
-            ) as other:
-                other.execute(prefix + statement, parameters)
-                plans.append("\n".join(str(row) for row in other.fetchall()))
+    def explain(connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        verb = "EXPLAIN" if connection.dialect.name == "postgresql" else "EXPLAIN QUERY PLAN"
+        with closing(connection.connection.cursor()) as other:
+            other.execute(f"{verb} {statement}", parameters)
+            plans.append("\n".join(str(row) for row in other.fetchall()))
 
     with any_runtime.db.write() as session:
         session.execute(text("ANALYZE"))
@@ -180,14 +178,3 @@ def test_a_page_is_found_by_indices(any_runtime: Runtime) -> None:
     assert "SCAN images" not in plans[0], plans[0]
     assert "SCAN assignment" not in plans[0], plans[0]
     assert "ix_images_dataset_id_position" in plans[0]
-
-
-class _closing:  # sqlite3's cursor is no context manager
-    def __init__(self, cursor: Any) -> None:
-        self._cursor = cursor
-
-    def __enter__(self) -> Any:
-        return self._cursor
-
-    def __exit__(self, *_: object) -> None:
-        self._cursor.close()

@@ -1,0 +1,59 @@
+"""Rows and sources for the tests of formats, with real files behind them."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.core.exports.source import ExportSource
+from app.core.revisions import LabelledImage
+from tests.images import png_bytes
+
+CLUSTERS = {0: "cats", 1: "dogs"}
+
+
+def row(number: int = 0, **fields: Any) -> LabelledImage:
+    """An image of cats, unless said otherwise."""
+    given: dict[str, Any] = {
+        "image_id": f"img_{number}",
+        "name": f"photos/{number}.png",
+        "sha256": f"{number:064x}",
+        "width": 16,
+        "height": 12,
+        "format": "PNG",
+        "bytes": 10,
+        "true_label": None,
+        "attributes": {},
+        "cluster_id": 0,
+        "label": "cats",
+        "probability": 0.5,
+    }
+    return LabelledImage(**given | fields)
+
+
+def with_file(folder: Path, shown: LabelledImage, color: str = "red") -> LabelledImage:
+    """The same row, of an image that is really there."""
+    data = png_bytes(color, (shown.width, shown.height))
+    sha256 = hashlib.sha256(data).hexdigest()
+    (folder / sha256).write_bytes(data)
+    return shown._replace(sha256=sha256, bytes=len(data))
+
+
+def excluded(number: int) -> LabelledImage:
+    return row(number, cluster_id=None, label=None)
+
+
+def source_of(
+    folder: Path, rows: Sequence[LabelledImage], clusters: Mapping[int, str] = CLUSTERS
+) -> ExportSource:
+    return ExportSource(
+        clustering_id="cl_1",
+        revision=3,
+        model="pets/versions/2",
+        dataset_name="Our: pets",
+        created_at=1_700_000_000.0,
+        clusters=clusters,
+        pages=lambda: iter([list(rows[i : i + 2]) for i in range(0, len(rows), 2)]),
+        image_path=lambda sha256: folder / sha256,
+        scratch=folder,
+    )
