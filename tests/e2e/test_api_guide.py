@@ -1,0 +1,56 @@
+"""The examples of docs/api.md work as they stand, from top to bottom."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GUIDE = Path(__file__).parents[2] / "docs" / "api.md"
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def script(language: str) -> str:
+    """All blocks of a language as one program."""
+    blocks = [code for name, code in _BLOCK.findall(GUIDE.read_text("utf-8")) if name == language]
+    assert blocks, f"the guide has no {language}"
+    return "\n".join(blocks)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, shapes_zip: Path, new_drawings: dict[str, Path]) -> Path:
+    """Where a reader would stand: with photos.zip and new.jpg at hand."""
+    (tmp_path / "photos.zip").symlink_to(shapes_zip)
+    (tmp_path / "new.jpg").symlink_to(new_drawings["circle"])
+    return tmp_path
+
+
+def run(command: list[str], text: str, folder: Path, url: str) -> str:
+    done = subprocess.run(
+        command,
+        input=text,
+        cwd=folder,
+        env={**os.environ, "TEMI_SERVER": url},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_with_curl(service: Any, folder: Path) -> None:
+    said = run(["bash", "-euo", "pipefail", "-s"], script("bash"), folder, service.url)
+    assert said.splitlines()[0] == "90"
+    assert "image_id,name," in said
+    assert (folder / "sheet.png").read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in (folder / "sizes.svg").read_bytes()
+    assert (folder / "labels.parquet").read_bytes().startswith(b"PAR1")
+
+
+def test_with_python(service: Any, folder: Path) -> None:
+    said = run([sys.executable, "-"], script("python"), folder, service.url)
+    assert "ready" in said
