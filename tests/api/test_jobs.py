@@ -66,6 +66,9 @@ def test_a_model_name_may_be_given(client: TestClient, dataset: Json) -> None:
         ({"model_name": "Not A Name"}, "model_name"),
         ({"n_cluster": 2}, "n_cluster"),
         ({"kind": "ingest"}, "kind"),
+        ({"priority": 101}, "priority"),
+        ({"priority": -101}, "priority"),
+        ({"webhook_url": "https://example.org/"}, "webhook_url"),
         ({"dataset_id": None}, "dataset_id"),
     ],
 )
@@ -123,7 +126,18 @@ def test_a_finished_job_cannot_be_cancelled(client: TestClient, dataset: Json) -
     assert (answer.status_code, answer.json()["code"]) == (409, "job_finished")
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("POST", ":cancel"), ("GET", "/events")])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", ""),
+        ("DELETE", ""),
+        ("POST", ":cancel"),
+        ("POST", ":retry"),
+        ("GET", "/events"),
+        ("GET", "/logs"),
+        ("GET", "/curves"),
+    ],
+)
 def test_a_job_that_is_not_there(client: TestClient, method: str, path: str) -> None:
     answer = client.request(method, f"/v1/jobs/job_none{path}")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

@@ -211,4 +211,4 @@ def test_nothing_of_a_deleted_job_is_left(any_runtime: Runtime, failed_ingest: J
 def test_other_tenants_can_do_neither(any_runtime: Runtime, failed: Job) -> None:
     for action in (_retry, _delete):
         with pytest.raises(NotFound):
-            action(any_runtime, failed, tenant="other")  # type: ignore[operator]
+            action(any_runtime, failed, tenant="other")

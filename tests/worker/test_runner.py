@@ -14,7 +14,7 @@ from app.core.tables import Dataset, Job
 from tests.conftest import MakeSettings
 from tests.images import jpeg_bytes, zip_of
 from tests.worker.conftest import AddIngest
-from worker.runner import run_job
+from worker.runner import run_job, run_waiting
 from worker.sweeper import sweep
 
 
@@ -79,6 +79,46 @@ def test_a_second_hint_for_the_same_job_does_nothing(any_runtime: Runtime, small
     for _ in range(2):
         run_job(any_runtime, small_job.id, threading.Event())
     assert job_row(any_runtime, small_job.id).fence == 1
+
+
+def test_one_hint_is_enough_for_all_that_waits(any_runtime: Runtime, add_ingest: AddIngest) -> None:
+    archive = zip_of({"a.jpg": jpeg_bytes()})
+    late, soon = (add_ingest(any_runtime, archive) for _ in range(2))
+    with any_runtime.db.write() as session:
+        session.get_one(Job, soon.id).priority = 5
+
+    assert run_waiting(any_runtime, threading.Event()) == 2
+
+    first, second = job_row(any_runtime, soon.id), job_row(any_runtime, late.id)
+    assert (first.status, second.status) == ("succeeded", "succeeded")
+    assert first.finished_at is not None
+    assert second.started_at is not None
+    assert first.finished_at <= second.started_at
+    assert run_waiting(any_runtime, threading.Event()) == 0
+
+
+def test_a_worker_that_stops_takes_nothing_more(any_runtime: Runtime, small_job: Job) -> None:
+    stopping = threading.Event()
+    stopping.set()
+    assert run_waiting(any_runtime, stopping) == 0
+    assert job_row(any_runtime, small_job.id).status == "queued"
+
+
+def test_an_upload_is_kept_only_if_another_try_may_help(
+    runtime: Runtime, add_ingest: AddIngest
+) -> None:
+    refused = add_ingest(runtime, zip_of({"a.txt": b"text"}))
+    cancelled = add_ingest(runtime, zip_of({"a.jpg": jpeg_bytes()}))
+    with runtime.db.write() as session:
+        claim(session, cancelled.id, worker="gone", lease_seconds=-1.0)
+        cancel(session, "default", cancelled.id)
+
+    assert run_waiting(runtime, threading.Event()) == 2
+
+    assert job_row(runtime, refused.id).status == "failed"
+    assert job_row(runtime, cancelled.id).status == "cancelled"
+    assert not runtime.storage.exists(refused.config["source"]["key"])
+    assert runtime.storage.exists(cancelled.config["source"]["key"])
 
 
 def test_a_hopeless_job_fails_with_its_code(runtime: Runtime, add_ingest: AddIngest) -> None:
