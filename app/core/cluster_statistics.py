@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import entr
 from sqlalchemy import Integer, func, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session
@@ -155,4 +154,5 @@ def _size_kl(sizes: npt.NDArray[np.int64]) -> float | None:
     total = sizes.sum()
     if not total:
         return None
-    return max(0.0, float(np.log(len(sizes)) - entr(sizes / total).sum()))
+    shares = sizes[sizes > 0] / total
+    return max(0.0, float(np.log(len(sizes)) + (shares * np.log(shares)).sum()))

@@ -16,7 +16,6 @@ from app.core.errors import FeaturesMissing, InvalidRequest, QueueFull
 from app.core.runtime import Runtime
 from app.core.storage import LocalStorage
 from app.core.tables import Assignment, Cluster, Clustering, Dataset, Image
-from temi.kmeans import kmeans, unit_rows
 
 Ids = npt.NDArray[np.bytes_]
 Hashes = npt.NDArray[np.bytes_]
@@ -141,6 +140,8 @@ def _parts(
     features: npt.NDArray[np.float32], rows: npt.NDArray[np.int64], parts: int, seed: int
 ) -> npt.NDArray[np.int64]:
     """The part of each row: (N,)."""
+    from temi.kmeans import kmeans, unit_rows  # scikit-learn takes seconds to load
+
     sample = rows
     if len(rows) > _FIT_ROWS:
         sample = np.random.default_rng(seed).choice(rows, _FIT_ROWS, replace=False)

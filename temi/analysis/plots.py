@@ -3,20 +3,40 @@
 Figures are made without pyplot: no window system, and nothing global that would have to be closed.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from temi.analysis.sweep import BetaCurve, choose_beta
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from temi.analysis.sweep import BetaCurve
 
-def plot_beta_curve(curve: BetaCurve) -> "Figure":
+_BLUE, _RED, _GRAY = "#3b6ea5", "#c0392b", "#8a8f98"
+_NUMBERED_CELLS = 400  # a table with more of them is read by its colors alone
+_NAME_LENGTH = 28
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingCurves:
+    """What a run has shown of itself, step by step."""
+
+    steps: npt.NDArray[np.int64]  # (S,)
+    losses: npt.NDArray[np.float64]  # (S, H), of each head
+    use_steps: npt.NDArray[np.int64]  # (T,), at which the entropies were measured
+    occupancy_entropy: npt.NDArray[np.float64]  # (T,), H(q(c)) of the best head
+    conditional_entropy: npt.NDArray[np.float64]  # (T,), E_x H(q(c|x))
+    max_entropy: float  # log C
+
+
+def plot_beta_curve(curve: "BetaCurve") -> "Figure":
     """Both entropies over beta, with log C and the chosen beta; the accuracy where it is known."""
+    from temi.analysis.sweep import choose_beta  # loads torch
+
     figure, axes = _figure()
     betas = [point.beta for point in curve.points]
     axes.plot(betas, [p.occupancy_entropy for p in curve.points], marker="o", label="H(q(c))")
@@ -40,32 +60,111 @@ def plot_cluster_sizes(sizes: npt.ArrayLike) -> "Figure":
     figure, axes = _figure()
     ordered = np.sort(np.asarray(sizes))[::-1]  # (C,)
     # Steps, not bars: a bar is an object of its own, and there may be 25,000 of them.
-    axes.stairs(ordered, fill=True)
-    axes.axhline(ordered.mean(), color="red", label="equal sizes")
-    axes.set(xlabel="cluster, by size", ylabel="images")
-    axes.legend()
+    axes.stairs(ordered, fill=True, color=_BLUE)
+    if len(ordered):
+        mean = float(ordered.mean())
+        axes.axhline(mean, color=_RED, label=f"equal sizes: {mean:.3g}")
+        axes.legend(frameon=False)
+    axes.set(xlabel="cluster, by size", ylabel="images", ylim=(0, None))
+    axes.margins(x=0)
     return figure
 
 
 def plot_probabilities(probability: npt.ArrayLike, *, bins: int = 50) -> "Figure":
     """How many images have which probability of their most probable cluster (MSP)."""
-    figure, axes = _figure()
     values = np.asarray(probability)  # (N,)
-    axes.hist(values, bins=bins, range=(0, 1))
-    axes.axvline(float(values.mean()), color="red", label=f"mean {values.mean():.2f}")
-    axes.axvline(
-        float(np.median(values)),
-        color="red",
-        linestyle=":",
-        label=f"median {np.median(values):.2f}",
+    counts, _ = np.histogram(values, bins=bins, range=(0, 1))
+    return plot_probability_counts(
+        counts, mean=float(values.mean()), median=float(np.median(values))
     )
-    axes.set(xlabel="maximum softmax probability", ylabel="images")
-    axes.legend()
+
+
+def plot_probability_counts(
+    counts: npt.ArrayLike, *, mean: float | None, median: float | None
+) -> "Figure":
+    """The same from images counted in bins of equal width between 0 and 1."""
+    figure, axes = _figure()
+    heights = np.asarray(counts)  # (K,)
+    edges = np.linspace(0, 1, len(heights) + 1)
+    axes.bar(edges[:-1], heights, width=np.diff(edges), align="edge", color=_BLUE)
+    if mean is not None:
+        axes.axvline(mean, color=_RED, label=f"mean {mean:.2f}")
+    if median is not None:
+        axes.axvline(median, color=_RED, linestyle=":", label=f"median {median:.2f}")
+    if mean is not None or median is not None:
+        axes.legend(frameon=False, loc="upper left")
+    axes.set(xlabel="maximum softmax probability", ylabel="images", xlim=(0, 1), ylim=(0, None))
     return figure
 
 
-def _figure() -> tuple["Figure", "Axes"]:
+def plot_confusion(
+    counts: npt.NDArray[np.integer], clusters: Sequence[str], labels: Sequence[str]
+) -> "Figure":
+    """Images of each true label (columns) in each cluster (rows): (C, L).
+
+    Rows are ordered by the label that most of their images have, so that a good clustering shows
+    as a diagonal. Colors are shares of the cluster.
+    """
+    most = counts.max(axis=1)
+    order = np.lexsort((-most, counts.argmax(axis=1), most == 0))  # empty ones last
+    counts, clusters = counts[order], [clusters[row] for row in order]
+    rows, columns = counts.shape
+    figure, axes = _figure(width=3 + 0.3 * columns, height=2.2 + 0.26 * rows)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    axes.set_xticks(range(columns), [_shown(label) for label in labels], rotation=90)
+    axes.set_yticks(range(rows), [_shown(name) for name in clusters])
+    for tick in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        tick.set_parse_math(False)  # a dollar in a name is a dollar
+    axes.tick_params(length=0, labelsize=8)
+    axes.set(xlabel="true label", ylabel="cluster")
+    axes.spines[["top", "right"]].set_visible(True)
+    if counts.size <= _NUMBERED_CELLS:
+        for (row, column), count in np.ndenumerate(counts):
+            color = "white" if shares[row, column] > 0.5 else "black"
+            if count:
+                axes.text(column, row, str(count), ha="center", va="center", color=color, size=7)
+    figure.colorbar(image, ax=axes, label="share of the cluster", fraction=0.04, pad=0.02)
+    return figure
+
+
+def plot_training(curves: TrainingCurves) -> "Figure":
+    """Loss of each head, and how evenly and how surely the best one uses its clusters."""
+    from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    return figure, figure.add_subplot()
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    lines = [np.column_stack([curves.steps, head]) for head in curves.losses.T]
+    left.add_collection(LineCollection(lines, colors=_BLUE, alpha=0.35, linewidths=0.8))
+    best = int(np.nan_to_num(curves.losses[-1], nan=np.inf).argmin())
+    left.plot(curves.steps, curves.losses[:, best], color=_RED, label=f"best head: {best}")
+    left.autoscale_view()
+    left.set(xlabel="step", ylabel="loss", title=f"{curves.losses.shape[1]} heads")
+    left.legend(frameon=False)
+    right.plot(curves.use_steps, curves.occupancy_entropy, color=_BLUE, label="H(q(c))")
+    right.plot(curves.use_steps, curves.conditional_entropy, color=_RED, label="H(q(c|x))")
+    right.axhline(curves.max_entropy, color=_GRAY, linestyle="--", label="log C")
+    right.set(xlabel="step", ylabel="entropy (nats)", ylim=(0, None), title="use of the clusters")
+    right.legend(frameon=False)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _figure(width: float = 6, height: float = 4) -> tuple["Figure", "Axes"]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _shown(name: str) -> str:
+    """As the font can draw it: it has no Chinese, for instance, and would warn of each letter."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    known = get_font(findfont(FontProperties())).get_charmap()
+    short = name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
+    return "".join(c if c.isprintable() and ord(c) in known else "□" for c in short)

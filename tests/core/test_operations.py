@@ -1,5 +1,6 @@
 """Edits of a clustering: what each does, what it leaves behind, and how it is taken back."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -118,10 +119,15 @@ OPERATIONS: list[tuple[str, dict[str, object]]] = [
 
 
 def made(kind: str, arguments: dict[str, object], stored: Stored) -> Operation:
-    kinds = {"rename": Rename, "merge": Merge, "move": Move, "exclude": Exclude}
+    kinds: dict[str, Callable[..., Operation]] = {
+        "rename": Rename,
+        "merge": Merge,
+        "move": Move,
+        "exclude": Exclude,
+    }
     if kind in ("move", "exclude"):
         arguments = {**arguments, "image_ids": stored.images[1:4]}
-    return kinds[kind](**arguments)  # type: ignore[arg-type]
+    return kinds[kind](**arguments)
 
 
 @pytest.mark.parametrize(("kind", "arguments"), OPERATIONS)

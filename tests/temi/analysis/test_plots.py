@@ -21,6 +21,7 @@ def curve(conditional: list[float], accuracy: float | None = None) -> BetaCurve:
                 conditional_entropy=entropy,
                 mean_probability=0.8,
                 loss=-1.0,
+                size_kl=0.1,
                 accuracy=accuracy,
             )
             for index, entropy in enumerate(conditional)

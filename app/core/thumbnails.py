@@ -1,0 +1,23 @@
+"""Small pictures, made once and kept beside the originals."""
+
+import threading
+
+from app.core.blobs import thumbnail_key
+from app.core.images import decode_image, thumbnail
+from app.core.runtime import Runtime
+from app.core.storage import blob_key
+
+_decoding = threading.BoundedSemaphore(2)  # a photo may take 150 MB while it is made small
+
+
+def get_thumbnail(runtime: Runtime, sha256: str, size: int) -> bytes:
+    """WebP of the image with these bytes; ImageRejected or OSError if it cannot be read."""
+    key = thumbnail_key(sha256, size)
+    if runtime.storage.exists(key):
+        return runtime.storage.read(key)
+    with _decoding:
+        original = runtime.storage.read(blob_key(sha256))
+        limit = runtime.settings.max_image_pixels
+        data = thumbnail(decode_image(original, max_pixels=limit, at_least=2 * size).image, size)
+    runtime.storage.write(key, data)
+    return data
