@@ -13,8 +13,6 @@ from temi_client.transport import Patience, Transport
 # Called with the bytes done and the bytes in all; the latter is 0 while it is not known.
 Progress = Callable[[int, int], None]
 
-_BLOCK = 1 << 20
-
 
 def download_known(
     transport: Transport,
@@ -65,7 +63,7 @@ def _fetch(
         if done and response.status_code != 206:
             _empty(file)  # ranges are not answered here: from the start
             done = 0
-        for block in response.iter_bytes(_BLOCK):
+        for block in response.iter_bytes():
             file.write(block)
             done += len(block)
             if progress is not None:
@@ -97,7 +95,7 @@ def download_stream(
             transport.stream(path, headers=headers, params=params) as response,
         ):
             total = int(response.headers.get("Content-Length", 0))
-            for block in response.iter_bytes(_BLOCK):
+            for block in response.iter_bytes():
                 file.write(block)
                 if progress is not None:
                     progress(file.tell(), total)

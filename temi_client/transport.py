@@ -113,9 +113,11 @@ class Patience:
         self._failures += 1
         if self._failures > self._retries:
             raise error
+        time.sleep(self._pause(error))
+
+    def _pause(self, error: ApiError | ServiceUnreachable) -> float:
         asked = error.retry_after if isinstance(error, ApiError) else None
-        pause = min(0.25 * 2**self._failures, 8.0) if asked is None else min(asked, _MAX_WAIT)
-        time.sleep(pause)
+        return min(0.25 * 2**self._failures, 8.0) if asked is None else min(asked, _MAX_WAIT)
 
 
 def unreachable(base_url: str, error: httpx.TransportError) -> ServiceUnreachable:

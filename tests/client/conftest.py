@@ -3,7 +3,10 @@ from collections.abc import Iterator
 import pytest
 
 from temi_client import TemiClient
+from tests.client.live import Live, collection, live
 from tests.client.service import FakeService, running_service
+
+__all__ = ["collection", "live"]
 
 
 @pytest.fixture
@@ -15,4 +18,10 @@ def service() -> Iterator[FakeService]:
 @pytest.fixture
 def client(service: FakeService) -> Iterator[TemiClient]:
     with TemiClient(service.url, api_key="a-key-of-sixteen+", retries=0) as connected:
+        yield connected
+
+
+@pytest.fixture
+def live_client(live: Live) -> Iterator[TemiClient]:
+    with live.client() as connected:
         yield connected

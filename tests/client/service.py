@@ -25,6 +25,7 @@ class Answer:
     status: int = 200
     content_type: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)
+    cut_from: int = 0  # bytes that it claims to have; the connection breaks before
 
     def encode(self) -> bytes:
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
@@ -67,13 +68,13 @@ def running_service() -> Iterator[FakeService]:
             content = answer.encode()
             self.send_response(answer.status)
             self.send_header("Content-Type", answer.content_type)
-            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Content-Length", str(max(len(content), answer.cut_from)))
             for name, value in answer.headers.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = do_PUT = _serve
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

@@ -1,0 +1,163 @@
+"""Nothing that the service can do is out of the client's reach."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from temi_client import ApiError, TemiClient
+from tests.client.live import FILES, Live, Route
+from tests.images import zip_of
+
+# Health and figures are for those who run the service, not for its users.
+_OPERATORS = {("GET", "/livez"), ("GET", "/metrics")}
+# Helpers that stand on other methods.
+_COMPOSED = {"close", "wait", "watch", "base_url"}
+Call = Callable[[TemiClient, Path], Any]
+
+CALLS: dict[str, Call] = {
+    "ready": lambda c, _: c.ready(),
+    # uploads
+    "upload_dataset": lambda c, file: c.upload_dataset(file),
+    "create_dataset": lambda c, _: c.create_dataset({"type": "folder", "path": "/x"}, name="x"),
+    "upload_manifest": lambda c, file: c.upload_manifest(file.with_suffix(".csv")),
+    "append_images": lambda c, file: c.append_images("ds_1", file),
+    "append_source": lambda c, _: c.append_source("ds_1", {"type": "folder", "path": "/x"}),
+    "append_manifest": lambda c, file: c.append_manifest("ds_1", file.with_suffix(".csv")),
+    "upload_resumable": lambda c, file: c.upload_resumable(file),
+    "upload_limits": lambda c, _: c.upload_limits(),
+    "upload_state": lambda c, _: c.upload_state("up_1"),
+    "delete_upload": lambda c, _: c.delete_upload("up_1"),
+    # datasets
+    "datasets": lambda c, _: c.datasets(),
+    "dataset": lambda c, _: c.dataset("ds_1"),
+    "images": lambda c, _: c.images("ds_1"),
+    "issues": lambda c, _: c.issues("ds_1"),
+    "duplicates": lambda c, _: c.duplicates("ds_1", kind="exact"),
+    "rename_dataset": lambda c, _: c.rename_dataset("ds_1", "x"),
+    "delete_dataset": lambda c, _: c.delete_dataset("ds_1"),
+    "delete_images": lambda c, _: c.delete_images("ds_1", ["img_1"]),
+    "labels": lambda c, _: c.labels("ds_1"),
+    "save_labels": lambda c, file: c.save_labels("ds_1", file.with_name("labels")),
+    # images
+    "image": lambda c, _: c.image("img_1"),
+    "image_content": lambda c, file: c.image_content(_an_image(c), file.with_name("image")),
+    "thumbnail": lambda c, _: c.thumbnail("img_1"),
+    "image_labels": lambda c, _: c.image_labels("img_1"),
+    "delete_image": lambda c, _: c.delete_image("img_1"),
+    # jobs
+    "create_job": lambda c, _: c.create_job(dataset_id="ds_1", n_clusters=2),
+    "cluster": lambda c, _: c.cluster("ds_1", 2),
+    "sweep": lambda c, _: c.sweep("ds_1", parameter="n_clusters", values=[2, 3]),
+    "finetune": lambda c, _: c.finetune("pets", epochs=1),
+    "predict_dataset": lambda c, _: c.predict_dataset("pets", "ds_1"),
+    "map": lambda c, _: c.map("ds_1", perplexity=5),
+    "export": lambda c, _: c.export("cl_1", "csv"),
+    "jobs": lambda c, _: c.jobs(),
+    "job": lambda c, _: c.job("job_1"),
+    "cancel": lambda c, _: c.cancel("job_1"),
+    "retry": lambda c, _: c.retry("job_1"),
+    "delete_job": lambda c, _: c.delete_job("job_1"),
+    "logs": lambda c, _: c.logs("job_1"),
+    "curves": lambda c, _: c.curves("job_1"),
+    "download_map": lambda c, file: c.download_map("job_1", file.with_name("map")),
+    # clusterings
+    "clusterings": lambda c, _: c.clusterings(),
+    "clustering": lambda c, _: c.clustering("cl_1"),
+    "delete_clustering": lambda c, _: c.delete_clustering("cl_1"),
+    "statistics": lambda c, _: c.statistics("cl_1"),
+    "clusters": lambda c, _: c.clusters("cl_1"),
+    "get_cluster": lambda c, _: c.get_cluster("cl_1", 0),
+    "cluster_images": lambda c, _: c.cluster_images("cl_1", 0),
+    "assignments": lambda c, _: c.assignments("cl_1"),
+    "contact_sheet": lambda c, _: c.contact_sheet("cl_1", 0),
+    "plot": lambda c, _: c.plot("cl_1", "sizes"),
+    "operations": lambda c, _: c.operations("cl_1"),
+    "rename_cluster": lambda c, _: c.rename_cluster("cl_1", 0, "x", revision=1),
+    "merge_clusters": lambda c, _: c.merge_clusters("cl_1", [0, 1], revision=1),
+    "split_cluster": lambda c, _: c.split_cluster("cl_1", 0, revision=1),
+    "move_images": lambda c, _: c.move_images("cl_1", ["img_1"], cluster_id=0, revision=1),
+    "exclude_images": lambda c, _: c.exclude_images("cl_1", ["img_1"], revision=1),
+    "undo": lambda c, _: c.undo("cl_1", revision=1),
+    # exports
+    "exports": lambda c, _: c.exports(),
+    "get_export": lambda c, _: c.get_export("exp_1"),
+    "download_export": lambda c, file: c.download_export("exp_1", file.with_name("export")),
+    "delete_export": lambda c, _: c.delete_export("exp_1"),
+    # models
+    "models": lambda c, _: c.models(),
+    "model": lambda c, _: c.model("pets"),
+    "model_versions": lambda c, _: c.model_versions("pets"),
+    "model_version": lambda c, _: c.model_version("pets", 1),
+    "set_alias": lambda c, _: c.set_alias("pets", "live", 1),
+    "delete_alias": lambda c, _: c.delete_alias("pets", "live"),
+    "predict": lambda c, file: (_predict(c, file, None), _predict(c, file, 1)),
+}
+
+
+def _predict(client: TemiClient, file: Path, version: int | None) -> None:
+    with suppress(ApiError):
+        client.predict("pets", [file], version=version)
+
+
+def _an_image(client: TemiClient) -> str:
+    """What is downloaded is first looked at: it must be there."""
+    (dataset,) = (found for found in client.datasets() if found.image_count)
+    return next(client.images(dataset.id)).id
+
+
+@pytest.fixture
+def reached(live: Live, tmp_path: Path) -> dict[str, set[Route]]:
+    """The routes that each method asks for. Most ids are wrong; the route is what counts."""
+    file = tmp_path / "photos.zip"
+    file.write_bytes(zip_of(FILES))
+    file.with_suffix(".csv").write_text("path\na.jpg\n")
+    found: dict[str, set[Route]] = {}
+    with live.client() as client:
+        for name, call in CALLS.items():
+            live.routes.clear()
+            with suppress(ApiError):
+                answer = call(client, file)
+                if isinstance(answer, Iterable) and not isinstance(answer, bytes | tuple):
+                    list(answer)
+            found[name] = set(live.routes)
+    return found
+
+
+def test_every_operation_of_the_service_has_a_method(
+    live: Live, reached: dict[str, set[Route]]
+) -> None:
+    offered = {
+        (method.upper(), path)
+        for path, item in live.document["paths"].items()
+        for method in item
+        if not path.endswith("/events")
+    }
+    missing = offered - _OPERATORS - set().union(*reached.values())
+    # What a download needs is there only after a job of its own.
+    made_by_jobs = {("GET", "/v1/exports/{export_id}/content")}
+    assert missing - made_by_jobs == set()
+
+
+def test_no_method_asks_for_what_the_service_does_not_have(
+    reached: dict[str, set[Route]],
+) -> None:
+    lost = {name for name, routes in reached.items() if ("unmatched" in {r[1] for r in routes})}
+    assert lost <= PENDING
+    assert all(reached.values())
+
+
+# Methods whose routes the service is still to get.
+PENDING: set[str] = {"contact_sheet", "plot", "download_map", "duplicates"}
+
+
+def test_every_method_is_tried() -> None:
+    public = {
+        name
+        for name, _ in inspect.getmembers(TemiClient)
+        if not name.startswith("_") and name not in _COMPOSED
+    }
+    assert public == set(CALLS)
