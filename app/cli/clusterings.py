@@ -168,23 +168,33 @@ def contact_sheet(
     clustering_id: ClusteringId,
     cluster: ClusterNumber,
     out: OutFile,
+    rows: Annotated[int, typer.Option(min=1, max=10)] = 3,
+    columns: Annotated[int, typer.Option(min=1, max=12)] = 6,
+    borderline_rows: Annotated[
+        int, typer.Option(min=0, max=5, help="Of images at the border.")
+    ] = 1,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
     """Save the images that stand for a cluster as one PNG."""
     with connect(server, api_key) as client:
-        write_bytes(out, client.contact_sheet(clustering_id, cluster))
+        sheet = client.contact_sheet(
+            clustering_id, cluster, rows=rows, columns=columns, borderline_rows=borderline_rows
+        )
+    write_bytes(out, sheet)
 
 
 @app.command("plot")
 def plot(
     clustering_id: ClusteringId,
-    name: Annotated[str, typer.Argument(metavar="PLOT", help="Such as `sizes`.")],
+    name: Annotated[
+        Literal["sizes", "probabilities", "confusion", "curves"], typer.Argument(metavar="PLOT")
+    ],
     out: OutFile,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Save a figure of the clustering, as PNG or SVG by the file's name."""
+    """Save a figure as PNG or SVG: sizes, probabilities, confusion or curves."""
     kind: Literal["png", "svg"] = "svg" if out.suffix.lower() == ".svg" else "png"
     with connect(server, api_key) as client:
         write_bytes(out, client.plot(clustering_id, name, format=kind))

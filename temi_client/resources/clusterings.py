@@ -16,6 +16,7 @@ from temi_client.models import (
 from temi_client.resources.base import Resource, given, idempotency, part
 
 Sort = Literal["representative", "borderline", "outlier"]
+Plot = Literal["sizes", "probabilities", "confusion", "curves"]
 
 
 class ClusteringMethods(Resource):
@@ -53,15 +54,24 @@ class ClusteringMethods(Resource):
         path = f"{_path(clustering_id)}/assignments"
         return self._pages(Assignment, path, cluster_id=cluster_id, excluded=excluded)
 
-    def contact_sheet(self, clustering_id: str, cluster_id: int) -> bytes:
-        """The images that stand for a cluster on one PNG."""
+    def contact_sheet(
+        self,
+        clustering_id: str,
+        cluster_id: int,
+        *,
+        rows: int | None = None,
+        columns: int | None = None,
+        borderline_rows: int | None = None,
+    ) -> bytes:
+        """A PNG with the images that stand for a cluster, and some at its border."""
         path = f"{_cluster(clustering_id, cluster_id)}/contact-sheet"
-        return self._transport.send("GET", path).content
+        asked = given({"rows": rows, "columns": columns, "borderline_rows": borderline_rows})
+        return self._transport.send("GET", path, params=asked).content
 
     def plot(
-        self, clustering_id: str, name: str, *, format: Literal["png", "svg"] = "png"
+        self, clustering_id: str, name: Plot, *, format: Literal["png", "svg"] = "png"
     ) -> bytes:
-        """A figure of the clustering, such as `sizes`."""
+        """A figure of the clustering. `confusion` needs labels, `curves` the job."""
         path = f"{_path(clustering_id)}/plots/{part(name)}"
         return self._transport.send("GET", path, params={"format": format}).content
 

@@ -74,9 +74,12 @@ def running_live(settings: Settings) -> Iterator[Live]:
     app, runtime, routes = create_app(settings), Runtime(settings), set[Route]()
 
     async def recording(scope: Any, receive: Any, send: Any) -> None:
-        await app(scope, receive, send)
-        if scope["type"] == "http":
-            routes.add((scope["method"], getattr(scope.get("route"), "path", "unmatched")))
+        async def noting(message: Any) -> None:
+            if message["type"] == "http.response.start":  # before the client can go on
+                routes.add((scope["method"], getattr(scope.get("route"), "path", "unmatched")))
+            await send(message)
+
+        await app(scope, receive, noting)
 
     config = uvicorn.Config(recording, port=0, log_config=None, ws="none", lifespan="on")
     server, before = uvicorn.Server(config), tempfile.tempdir

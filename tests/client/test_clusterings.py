@@ -27,6 +27,12 @@ def test_what_was_found_can_be_looked_at(live_client: TemiClient, clustering: Cl
     assert (statistics.images, statistics.clusters, statistics.empty_clusters) == (4, 3, 1)
 
 
+def test_pictures(live_client: TemiClient, clustering: Clustering) -> None:
+    sheet = live_client.contact_sheet(clustering.id, 0, rows=1, columns=2, borderline_rows=0)
+    assert sheet.startswith(b"\x89PNG")
+    assert b"<svg" in live_client.plot(clustering.id, "sizes", format="svg")
+
+
 def test_people_edit_a_clustering(live_client: TemiClient, clustering: Clustering) -> None:
     at, images = clustering.id, [a.image_id for a in live_client.assignments(clustering.id)]
     renamed = live_client.rename_cluster(at, 0, "cats")
