@@ -112,7 +112,7 @@ async def create_upload(
     limit = runtime.settings.max_body_bytes
     if upload_length > limit:
         raise BodyTooLarge(f"This service accepts uploads of {limit:,} bytes.")
-    attributes = _metadata(upload_metadata)
+    attributes = {"metadata": _checked_metadata(upload_metadata)} if upload_metadata else {}
     has_body = _media_type(request) == _CHUNK_TYPE
     upload = await run_in_threadpool(_create, runtime, tenant, upload_length, attributes)
     offset = await _receive(request, runtime, upload, 0, upload_checksum) if has_body else 0
@@ -131,10 +131,8 @@ def read_upload(runtime: RuntimeDep, tenant: TenantDep, upload_id: UploadId) -> 
     upload = _load(runtime, tenant, upload_id)
     headers = _state(upload, uploads.settled_offset(runtime.storage, upload))
     headers |= {"Upload-Length": str(upload.length), "Cache-Control": "no-store"}
-    if upload.attributes:
-        headers["Upload-Metadata"] = ",".join(
-            f"{name} {value}".rstrip() for name, value in upload.attributes.items()
-        )
+    if metadata := upload.attributes.get("metadata"):
+        headers["Upload-Metadata"] = metadata
     return Response(headers=headers)
 
 
@@ -253,17 +251,15 @@ def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _metadata(header: str | None) -> dict[str, str]:
-    """`key base64, key base64`, kept as it came."""
-    found: dict[str, str] = {}
-    for pair in (header or "").split(","):
+def _checked_metadata(header: str) -> str:
+    """`name base64, name base64`; it is given back as it came."""
+    names: set[str] = set()
+    for pair in header.split(","):
         name, _, value = pair.strip().partition(" ")
-        if not name:
-            continue
-        if name in found or not name.isascii() or not _is_base64(value):
+        if not name or name in names or not name.isascii() or not _is_base64(value):
             raise InvalidRequest.field("Upload-Metadata", "must be `name base64` pairs, by comma")
-        found[name] = value
-    return found
+        names.add(name)
+    return header
 
 
 def _is_base64(value: str) -> bool:

@@ -84,8 +84,10 @@ class Appender:
     def write(self, data: bytes) -> None:
         if self.offset + len(data) > self._length:
             raise BodyTooLarge(f"The upload was announced with {self._length:,} bytes.")
+        left = memoryview(data)
         try:
-            self._file.write(data)
+            while left:  # an unbuffered file may take less than it is given
+                left = left[self._file.write(left) :]
         except OSError as error:
             raise_if_full(error)
             raise

@@ -34,7 +34,7 @@ def _check_entries(runtime: Runtime, source: dict[str, Any]) -> int:
     settings, rows, addresses = runtime.settings, 0, 0
     with runtime.storage.path(source["key"]).open("rb") as file:
         for entry in read_entries(file, source["format"]):
-            check_entry(runtime, entry)
+            check_entry(runtime, entry, only_urls=source["type"] == "urls")
             rows += 1
             addresses += is_url(entry.path)
             if rows > settings.max_archive_members:

@@ -30,18 +30,19 @@ def open_source(runtime: Runtime, source: dict[str, Any], job_id: str) -> Source
     return replace(opened, members=_with_manifest(opened.members, lookup))
 
 
-def check_entry(runtime: Runtime, entry: Entry) -> None:
+def check_entry(runtime: Runtime, entry: Entry, *, only_urls: bool = False) -> None:
     """Whether a line of a manifest names something that this server may read."""
     settings = runtime.settings
     try:
-        if is_url(entry.path):
+        if is_url(entry.path) or only_urls:
             check_url(entry.path, enabled=settings.source_urls)
         elif is_object_url(entry.path):
             check_object_url(entry.path, settings.source_buckets)
         else:
             check_path(entry.path, settings.source_folders)
     except ServiceError as error:
-        raise type(error)(f"Line {entry.line} of the manifest: {error.detail}") from error
+        place = f"Address {entry.line}" if only_urls else f"Line {entry.line} of the manifest"
+        raise type(error)(f"{place}: {error.detail}") from error
 
 
 def check_own_manifest(runtime: Runtime, source: dict[str, Any]) -> int:
