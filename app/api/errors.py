@@ -133,6 +133,8 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 400:  # FastAPI's word for a body that is no text at all
+            return problem(request, 422, "invalid_request", "The body cannot be read as JSON.")
         code = HTTPStatus(error.status_code).name.lower()
         headers = dict(error.headers or {})
         return problem(request, error.status_code, code, str(error.detail), headers=headers)
