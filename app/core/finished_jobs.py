@@ -26,8 +26,10 @@ def retry_job(session: Session, storage: LocalStorage, tenant: str, job_id: str)
     """Queue a job that failed or was cancelled again; what it has saved is used again."""
     dataset_id = get_job(session, tenant, job_id).dataset_id
     dataset = get_dataset(session, tenant, dataset_id, lock=True)
+    # Now nobody else can open it again. Whoever ends an open job has it locked and may be waiting
+    # for the dataset, so an open one must not be waited for.
+    _check_finished(get_job(session, tenant, job_id))
     job = get_job(session, tenant, job_id, lock=True)
-    _check_finished(job)
     if job.status == "succeeded":
         raise NotRetryable("The job has succeeded; start a new one.")
     if job.kind == "ingest":

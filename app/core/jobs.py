@@ -83,11 +83,11 @@ def create_job(
 
 
 def get_job(session: Session, tenant: str, job_id: str, *, lock: bool = False) -> Job:
-    """With `lock`, as it is now, and nobody else changes it before this transaction ends."""
+    """As it is now. With `lock`, nobody else changes it before this transaction ends."""
     query = select(Job).where(Job.id == job_id, Job.tenant == tenant)
-    if lock:
-        query = query.with_for_update().execution_options(populate_existing=True)
-    job = session.scalar(query)
+    job = session.scalar(
+        query.with_for_update() if lock else query, execution_options={"populate_existing": True}
+    )
     if job is None:
         raise NotFound(f"There is no job {job_id}.")
     return job

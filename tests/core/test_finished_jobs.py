@@ -1,12 +1,14 @@
 """Jobs that have ended: tried again if that makes sense, or removed with all that is theirs."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select, update
 
 from app.core import jobs
-from app.core.errors import JobUnfinished, NotFound, NotRetryable
+from app.core.errors import JobFinished, JobUnfinished, NotFound, NotRetryable
 from app.core.finished_jobs import delete_job, may_pass, retry_job
 from app.core.ids import new_id
 from app.core.job_records import add_curve
@@ -89,6 +91,34 @@ def test_a_failed_job_starts_anew(any_runtime: Runtime, failed: Job) -> None:
     assert claimed.fence == before.fence + 1  # the worker of the first try stays shut out
     end_job(any_runtime, failed, claimed.fence)
     assert reload_job(any_runtime, failed).status == "succeeded"
+
+
+def test_only_one_of_many_retries_counts(any_runtime: Runtime, failed: Job) -> None:
+    def attempt(_: int) -> bool:
+        try:
+            return _retry(any_runtime, failed).status == "queued"
+        except JobUnfinished:
+            return False
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(attempt, range(6))) == 1
+
+
+def test_cancelling_and_retrying_at_once_never_get_stuck(
+    any_runtime: Runtime, failed_ingest: Job
+) -> None:
+    def retry(_: int) -> None:
+        with suppress(JobUnfinished):
+            _retry(any_runtime, failed_ingest)
+
+    def cancel(_: int) -> None:
+        with suppress(JobFinished):
+            cancel_job(any_runtime, failed_ingest)
+
+    with ThreadPoolExecutor(6) as pool:
+        for _ in range(5):
+            list(pool.map(lambda n: (retry, cancel)[n % 2](n), range(12)))
+    assert reload_job(any_runtime, failed_ingest).status in ("queued", "cancelled")
 
 
 def test_a_cancelled_job_starts_anew(any_runtime: Runtime, make_job: MakeJob) -> None:

@@ -214,6 +214,23 @@ def test_a_dead_receiver_is_given_up_in_the_end(
     assert send_due(any_runtime.db, settings_with_hooks) == 0
 
 
+def test_a_receiver_that_never_answers_holds_nobody_up(
+    any_runtime: Runtime,
+    make_job: MakeJob,
+    receiver: Receiver,
+    settings_with_hooks: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.core.webhooks._TOTAL_SECONDS", 1.0)
+    receiver.go_on.clear()
+    for _ in range(10):
+        _end(any_runtime, make_job(), receiver.url)
+    started = time.monotonic()
+    assert send_due(any_runtime.db, settings_with_hooks) == 10
+    assert time.monotonic() - started < 8  # side by side
+    assert {delivery.status for delivery in _deliveries(any_runtime)} == {"waiting"}
+
+
 def test_a_receiver_that_wants_no_more_is_left_alone(
     any_runtime: Runtime, make_job: MakeJob, receiver: Receiver, settings_with_hooks: Settings
 ) -> None:
