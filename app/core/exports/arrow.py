@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from app.core.exports.rows import to_json, values
+from app.core.exports.rows import reader, to_json
 from app.core.revisions import LabelledImage
 
 _TYPES = {
@@ -33,11 +33,11 @@ def arrow_schema(columns: tuple[str, ...], facts: dict[str, str]) -> pa.Schema:
 
 
 def to_batch(page: list[LabelledImage], schema: pa.Schema) -> pa.RecordBatch:
-    rows = [values(row, tuple(schema.names)) for row in page]
-    arrays = [
-        pa.array(map(_plain, column), type=field.type)
-        for column, field in zip(zip(*rows, strict=True), schema, strict=True)
-    ]
+    rows = map(reader(tuple(schema.names)), page)
+    columns = dict(zip(schema.names, zip(*rows, strict=True), strict=True))
+    if "attributes" in columns:
+        columns["attributes"] = tuple(map(to_json, columns["attributes"]))
+    arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -50,10 +50,6 @@ def arrow_chunks(pages: Iterable[list[LabelledImage]], schema: pa.Schema) -> Ite
             writer.write_batch(to_batch(page, schema))
             yield sink.take()
     yield sink.take()
-
-
-def _plain(value: Any) -> Any:
-    return to_json(value) if isinstance(value, dict) else value
 
 
 class _Sink(io.RawIOBase):

@@ -5,9 +5,11 @@ import io
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from app.core.exports.rows import IMAGES, to_json, values
+from app.core.exports.rows import IMAGES, reader, to_json
 from app.core.exports.source import ExportSource
 from app.core.revisions import LabelledImage
+
+_IN_JSON = ("excluded", "attributes")  # `true` and `{...}` rather than Python's spelling
 
 
 def write(source: ExportSource, file: IO[bytes]) -> None:
@@ -16,16 +18,18 @@ def write(source: ExportSource, file: IO[bytes]) -> None:
 
 def csv_chunks(pages: Iterable[list[LabelledImage]], columns: tuple[str, ...]) -> Iterator[bytes]:
     """The header, then a piece for each page."""
+    read = reader(columns)
+    in_json = [place for place, name in enumerate(columns) if name in _IN_JSON]
     yield _lines([columns])
     for page in pages:
-        yield _lines([map(_cell, values(row, columns)) for row in page])
+        rows = [list(read(row)) for row in page]
+        for row in rows:
+            for place in in_json:
+                row[place] = to_json(row[place])
+        yield _lines(rows)
 
 
 def _lines(rows: Iterable[Iterable[Any]]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text).writerows(rows)
     return text.getvalue().encode()
-
-
-def _cell(value: Any) -> Any:
-    return to_json(value) if isinstance(value, bool | dict) else value

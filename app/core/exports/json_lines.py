@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from app.core.exports.rows import IMAGES, to_json, values
+from app.core.exports.rows import IMAGES, reader, to_json
 from app.core.exports.source import ExportSource
 from app.core.revisions import LabelledImage
 
@@ -14,6 +14,7 @@ def write(source: ExportSource, file: IO[bytes]) -> None:
 
 def json_chunks(pages: Iterable[list[LabelledImage]], columns: tuple[str, ...]) -> Iterator[bytes]:
     """A piece for each page."""
+    read = reader(columns)
     for page in pages:
-        lines = (to_json(dict(zip(columns, values(row, columns), strict=True))) for row in page)
+        lines = (to_json(dict(zip(columns, read(row), strict=True))) for row in page)
         yield "".join(f"{line}\n" for line in lines).encode()
