@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 import pytest
+import zstandard
 from fastapi.testclient import TestClient
 
 from app.core.runtime import Runtime
@@ -48,6 +49,7 @@ def test_an_upload_is_accepted_as_a_job(client: TestClient) -> None:
         ("application/x-tar", tar_of(_FILES)),
         ("application/gzip", tar_of(_FILES, compression="gz")),
         ("application/octet-stream", tar_of(_FILES, compression="xz")),
+        ("application/zstd", zstandard.compress(tar_of(_FILES))),
         ("text/plain", tar_of(_FILES, compression="bz2")),
     ],
 )

@@ -1,13 +1,16 @@
 """Single images: their entry, their bytes, a small picture."""
 
 import io
+import os
 
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from tests.api.conftest import Json
-from tests.images import jpeg_bytes
+from app.core.runtime import Runtime
+from app.core.storage import blob_key
+from tests.api.conftest import Json, Work, upload
+from tests.images import image_bytes, jpeg_bytes
 
 
 @pytest.fixture
@@ -52,6 +55,63 @@ def test_a_thumbnail(
     assert (again.status_code, again.content) == (304, b"")
     other = client.get(url, params=params, headers={"If-None-Match": '"other"'})
     assert other.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["content", "thumbnail"])
+@pytest.mark.parametrize(
+    ("held", "status"),
+    [
+        ("{tag}", 304),
+        ('"other", {tag}', 304),
+        ("W/{tag}", 304),
+        ('"other",W/{tag} , "third"', 304),
+        ("*", 304),
+        ('"other"', 200),
+        ("", 200),
+    ],
+)
+def test_what_the_client_holds_is_not_sent_again(
+    client: TestClient, image: Json, path: str, held: str, status: int
+) -> None:
+    url = f"/v1/images/{image['id']}/{path}"
+    tag = client.get(url).headers["ETag"]
+    answer = client.get(url, headers={"If-None-Match": held.format(tag=tag)})
+    assert (answer.status_code, answer.headers["ETag"]) == (status, tag)
+    assert "immutable" in answer.headers["Cache-Control"]
+    assert bool(answer.content) == (status == 200)
+
+
+def test_the_tag_of_the_bytes_is_their_hash(
+    client: TestClient, image: Json, runtime: Runtime
+) -> None:
+    url = f"/v1/images/{image['id']}/content"
+    assert client.get(url).headers["ETag"] == f'"{image["sha256"]}"'
+    os.utime(runtime.storage.path(blob_key(image["sha256"])), (1, 1))  # sent again by somebody
+    headers = {"Range": "bytes=0-1", "If-Range": f'"{image["sha256"]}"'}
+    assert client.get(url, headers=headers).status_code == 206
+    headers["If-Range"] = '"other"'
+    assert client.get(url, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [("bytes=-3", slice(-3, None)), ("bytes=10-", slice(10, None))]
+)
+def test_the_end_of_the_bytes(client: TestClient, image: Json, asked: str, expected: slice) -> None:
+    answer = client.get(f"/v1/images/{image['id']}/content", headers={"Range": asked})
+    assert (answer.status_code, answer.content) == (206, jpeg_bytes("red", (40, 20))[expected])
+
+
+@pytest.mark.parametrize(("format_", "kind"), [("HEIF", "image/heif"), ("AVIF", "image/avif")])
+def test_photos_of_newer_phones(client: TestClient, work: Work, format_: str, kind: str) -> None:
+    job = upload(client, {"photo": image_bytes(format_, "red", (40, 20))})
+    work(job["id"])
+    found = client.get(f"/v1/datasets/{job['dataset_id']}/images").json()["data"][0]
+    assert (found["format"], found["width"], found["height"]) == (format_, 40, 20)
+    content = client.get(f"/v1/images/{found['id']}/content")
+    assert content.headers["Content-Type"] == kind
+    small = client.get(f"/v1/images/{found['id']}/thumbnail?size=64")
+    with Image.open(io.BytesIO(small.content)) as opened:
+        assert opened.format == "WEBP"
 
 
 def test_sizes_have_tags_of_their_own(client: TestClient, image: Json) -> None:

@@ -5,18 +5,22 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+import zstandard
+
 from app.core.archives import ArchiveLimits, read_members
 from tests.images import tar_of, zip_of
 
 MiB = 1024 * 1024
 LIMITS = ArchiveLimits(max_members=100, max_ratio=100.0, max_member_bytes=MiB)
-KINDS = ["zip", "tar", "tar.gz", "tar.bz2", "tar.xz"]
+KINDS = ["zip", "tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst"]
 Write = Callable[[bytes], Path]
 
 
 def archive_of(kind: str, files: dict[str, bytes]) -> bytes:
     if kind == "zip":
         return zip_of(files)
+    if kind == "tar.zst":
+        return zstandard.compress(tar_of(files))
     return tar_of(files, compression=kind.partition(".")[2])
 
 

@@ -65,6 +65,10 @@ def test_accepted_formats(format_: str) -> None:
         pytest.param(image_bytes("BMP")[:-20], id="truncated BMP"),
         pytest.param(image_bytes("TIFF")[:-60], id="truncated TIFF"),
         pytest.param(b"RIFF\x00\x00\x00\x00WEBPnothing", id="only a WebP header"),
+        pytest.param(image_bytes("HEIF")[:-20], id="truncated HEIF"),
+        pytest.param(image_bytes("AVIF")[:-20], id="truncated AVIF"),
+        pytest.param(image_bytes("HEIF")[:40], id="only a HEIF header"),
+        pytest.param(image_bytes("AVIF")[:40], id="only an AVIF header"),
     ],
 )
 def test_damaged_files_are_undecodable(data: bytes) -> None:
@@ -108,6 +112,7 @@ def test_the_limit_of_pixels() -> None:
         pytest.param(image_bytes("PPM")[:2] + b"\x00\xff" * 20, id="unknown"),
         pytest.param(b"PK\x03\x04" + bytes(40), id="zip"),
         pytest.param(b"\x00\x01\x02\x03" * 10, id="binary"),
+        pytest.param(b"\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom", id="film"),
     ],
 )
 def test_other_formats_are_named_as_such(data: bytes) -> None:
@@ -252,3 +257,84 @@ def test_a_thumbnail_is_webp_and_small() -> None:
 
 def test_a_small_image_is_not_enlarged() -> None:
     assert decode_image(thumbnail(Image.new("RGB", (8, 8)), 64)).image.size == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("main", "others", "expected"),
+    [
+        (b"heic", [b"mif1"], "HEIF"),
+        (b"mif1", [b"heic"], "HEIF"),
+        (b"mif1", [b"miaf", b"avif"], "AVIF"),
+        (b"avis", [b"msf1"], "AVIF"),
+        (b"heic", [b"avif"], "HEIF"),
+    ],
+)
+def test_brands_tell_heif_from_avif(main: bytes, others: list[bytes], expected: str) -> None:
+    brands = b"".join(others)
+    head = struct.pack(">I", 16 + len(brands)) + b"ftyp" + main + bytes(4) + brands
+    assert sniff(head + b"\x00\x00\x00\x08meta") == expected
+
+
+@pytest.mark.parametrize("format_", ["HEIF", "AVIF"])
+def test_the_limit_of_pixels_holds_before_newer_formats_are_decoded(
+    format_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = image_bytes(format_, size=(64, 64))
+
+    def decoded(*_: object) -> None:
+        raise AssertionError("must not be decoded")
+
+    with Image.open(io.BytesIO(data)) as opened:
+        monkeypatch.setattr(type(opened), "load", decoded)
+    with pytest.raises(ImageTooLarge):
+        decode_image(data, max_pixels=64 * 64 - 1)
+
+
+def _striped(size: tuple[int, int] = (64, 32)) -> Image.Image:
+    image = Image.new("RGB", size, "white")
+    image.paste("red", (0, 0, 16, size[1]))  # its left side
+    return image
+
+
+@pytest.mark.parametrize("format_", ["HEIF", "AVIF"])
+def test_a_turned_photo_of_a_phone_is_upright(format_: str) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90 degrees: the left side is on top
+    decoded = decode_image(_saved(_striped(), format_, exif=exif.tobytes())).image
+    assert decoded.size == (32, 64)
+    top, bottom = decoded.getpixel((16, 2)), decoded.getpixel((16, 60))
+    assert isinstance(top, tuple)
+    assert isinstance(bottom, tuple)
+    assert top[1] < 60 < 200 < bottom[1]
+
+
+def test_the_main_one_of_several_pictures_in_a_heif() -> None:
+    others = [Image.new("RGB", (16, 12), color) for color in ("lime", "blue")]
+    data = _saved(
+        Image.new("RGB", (16, 12), "red"),
+        "HEIF",
+        save_all=True,
+        append_images=others,
+        primary_index=2,
+    )
+    decoded = decode_image(data)
+    assert decoded.notes == ["several images: main one used"]
+    pixel = decoded.image.getpixel((5, 5))
+    assert isinstance(pixel, tuple)
+    assert pixel[2] > 200 > 60 > pixel[0]
+
+
+def test_the_first_frame_of_an_animated_avif() -> None:
+    frames = [Image.new("RGB", (16, 12), color) for color in ("lime", "blue")]
+    data = _saved(Image.new("RGB", (16, 12), "red"), "AVIF", save_all=True, append_images=frames)
+    decoded = decode_image(data)
+    assert decoded.notes == ["animated: first frame used"]
+    pixel = decoded.image.getpixel((5, 5))
+    assert isinstance(pixel, tuple)
+    assert pixel[0] > 200
+
+
+@pytest.mark.parametrize("format_", ["HEIF", "AVIF"])
+def test_transparent_parts_of_newer_formats_become_white(format_: str) -> None:
+    data = _saved(Image.new("RGBA", (16, 12), (255, 0, 0, 0)), format_)
+    assert min(_color(data)) > 240

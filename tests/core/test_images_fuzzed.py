@@ -14,6 +14,7 @@ from tests.images import image_bytes
 pytestmark = pytest.mark.filterwarnings("ignore")
 _SAMPLES = {format_: image_bytes(format_, (90, 120, 30), (9, 7)) for format_ in MEDIA_TYPES}
 _HEADS = [b"", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"BM", b"II*\x00", b"RIFF    WEBP"]
+_HEADS += [_SAMPLES[format_][:40] for format_ in ("HEIF", "AVIF")]
 _SMALL = 1_000_000  # pixels: a header that claims more is refused before memory is taken
 _fuzz = settings(
     max_examples=150,
