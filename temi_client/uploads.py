@@ -25,6 +25,10 @@ _MEDIA_TYPES = {
     ".jsonl": "application/x-ndjson",
     ".ndjson": "application/x-ndjson",
 }
+_IMAGES = (
+    *(".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp"),
+    *(".tif", ".tiff", ".heic", ".heif", ".avif"),
+)
 MANIFEST_TYPES = frozenset({"text/csv", "application/x-ndjson"})
 
 
@@ -85,6 +89,11 @@ def default_name(source: Path | Sequence[Path]) -> str:
     if resolved.is_dir():
         return resolved.name or "images"
     return _without(resolved.name, ".gz", ".zst", ".bz2", ".xz").rsplit(".", 1)[0]
+
+
+def is_image(path: Path) -> bool:
+    """By its name: a single file is taken for an archive otherwise."""
+    return path.is_file() and path.name.lower().endswith(_IMAGES)
 
 
 def media_type(path: Path) -> str:

@@ -16,6 +16,7 @@ from temi_client.uploads import (
     as_archive_or_few,
     default_name,
     file_body,
+    is_image,
     media_type,
     multipart_body,
 )
@@ -223,7 +224,7 @@ def _as_paths(source: PathLike | Sequence[PathLike]) -> Path | list[Path]:
         path = Path(source)
         if not path.exists():
             raise FileNotFoundError(f"no such file or folder: {path}")
-        return path
+        return [path] if is_image(path) else path
     paths = [Path(path) for path in source]
     if not paths:
         raise ValueError("no images to upload")

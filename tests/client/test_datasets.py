@@ -1,12 +1,13 @@
 """Datasets and images, against the real API."""
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from temi_client import ApiError, Dataset, TemiClient
+from temi_client import ApiError, Dataset, Job, Source, TemiClient
 from tests.client.live import FILES, Live
 from tests.images import jpeg_bytes, zip_of
 
@@ -66,13 +67,13 @@ def test_images_are_added_and_deleted(
     manifest.write_text(f'{{"path": "{photo}"}}\n')
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "other.jpg").write_bytes(jpeg_bytes("orange"))
-    for start in (
-        lambda: live_client.append_images(dataset.id, [photo]),
+    folder: Source = {"type": "folder", "path": str(tmp_path / "more")}
+    starts: list[Callable[[], Job]] = [
+        lambda: live_client.append_images(dataset.id, photo),
         lambda: live_client.append_manifest(dataset.id, manifest),
-        lambda: live_client.append_source(
-            dataset.id, {"type": "folder", "path": str(tmp_path / "more")}
-        ),
-    ):
+        lambda: live_client.append_source(dataset.id, folder),
+    ]
+    for start in starts:
         job = start()
         assert job.dataset_id == dataset.id
         live.work(job.id)
@@ -83,6 +84,8 @@ def test_images_are_added_and_deleted(
         "new.jpg",
         "other.jpg",
     ]
+    (twin,) = live_client.duplicates(dataset.id, kind="exact")
+    assert (twin.image_id, twin.original_id) == (images[5].id, images[4].id)
     assert live_client.delete_images(dataset.id, [i.id for i in images[:2]]).image_count == 5
     live_client.delete_image(images[2].id)
     with pytest.raises(ApiError) as caught:

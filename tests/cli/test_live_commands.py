@@ -1,0 +1,269 @@
+"""The commands against the real API: what they print, write and end with."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from app.cli import app
+from temi_client import Clustering, Dataset, Image
+from tests.client.live import FILES, Live
+from tests.images import jpeg_bytes, zip_of
+
+Temi = Callable[..., Result]
+# Wide, so that tables are not folded.
+_ENVIRONMENT = {"COLUMNS": "300", "TEMI_API_KEY": ""}
+
+
+@pytest.fixture
+def temi(live: Live, monkeypatch: pytest.MonkeyPatch) -> Temi:
+    """Run a command against the service; by default it must succeed."""
+    monkeypatch.setattr("app.cli.output.results._width", 300)
+
+    def run(*words: object, exit_code: int = 0, **options: Any) -> Result:
+        environment = {**_ENVIRONMENT, "TEMI_SERVER": live.url}
+        answer = CliRunner().invoke(app, [str(w) for w in words], env=environment, **options)
+        assert answer.exit_code == exit_code, answer.output
+        return answer
+
+    return run
+
+
+@pytest.fixture
+def dataset(live: Live) -> Dataset:
+    with live.client() as client:
+        return next(client.datasets())
+
+
+@pytest.fixture
+def images(live: Live, dataset: Dataset) -> list[Image]:
+    with live.client() as client:
+        return list(client.images(dataset.id))
+
+
+@pytest.fixture
+def clustering(live: Live) -> Clustering:
+    with live.client() as client:
+        return next(client.clusterings())
+
+
+def as_json(answer: Result) -> Any:
+    return json.loads(answer.stdout)
+
+
+def test_datasets(temi: Temi, dataset: Dataset, images: list[Image]) -> None:
+    assert dataset.id in temi("datasets", "list").stdout
+    assert as_json(temi("datasets", "list", "--json"))[0]["name"] == "Cats & Dogs"
+    assert "Cats & Dogs" in temi("datasets", "show", dataset.id).stdout
+    assert as_json(temi("datasets", "show", dataset.id, "--json"))["image_count"] == 4
+    assert "40 x 20" in temi("datasets", "images", dataset.id).stdout
+    assert len(as_json(temi("datasets", "images", dataset.id, "--limit", 2, "--json"))) == 2
+    assert "bad/text.jpg" in temi("datasets", "issues", dataset.id).stdout
+    assert as_json(temi("datasets", "duplicates", dataset.id, "--json")) == []
+    assert "Duplicates" in temi("datasets", "duplicates", dataset.id, "--kind", "near").stdout
+    assert as_json(temi("datasets", "rename", dataset.id, "Pets", "--json"))["name"] == "Pets"
+    left = temi("datasets", "delete-images", dataset.id, images[0].id, "--yes", "--json")
+    assert as_json(left)["image_count"] == 3
+
+
+def test_deleting_is_asked_about(temi: Temi, dataset: Dataset) -> None:
+    temi("datasets", "delete", dataset.id, input="n\n", exit_code=1)
+    assert dataset.id in temi("datasets", "list").stdout
+    temi("datasets", "delete", dataset.id, input="y\n")
+    assert as_json(temi("datasets", "list", "--json")) == []
+
+
+def test_an_archive_becomes_a_dataset(live: Live, temi: Temi, tmp_path: Path) -> None:
+    archive = tmp_path / "photos.zip"
+    archive.write_bytes(zip_of(FILES))
+    with live.working():
+        done = as_json(temi("datasets", "create", archive, "--wait", "--json"))
+        assert (done["status"], done["result"]["image_count"]) == ("succeeded", 4)
+        resumable = temi("datasets", "create", archive, "--resumable", "--name", "x", "--wait")
+        assert "succeeded" in resumable.stdout
+        more = tmp_path / "more.jpg"
+        more.write_bytes(jpeg_bytes("pink"))
+        added = temi("datasets", "append", done["dataset_id"], more, "--wait", "--json")
+    assert as_json(added)["result"]["image_count"] == 1
+    assert as_json(temi("datasets", "show", done["dataset_id"], "--json"))["image_count"] == 5
+
+
+def test_what_the_service_reaches_becomes_a_dataset(temi: Temi, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "1.jpg").write_bytes(jpeg_bytes())
+    started = temi("datasets", "create", "--server-folder", tmp_path / "photos", "--json")
+    assert as_json(started)["status"] == "queued"
+    assert "temi jobs watch" in started.stderr
+    manifest = tmp_path / "list.csv"
+    manifest.write_text(f"path,label\n{tmp_path}/photos/1.jpg,pink\n")
+    assert as_json(temi("datasets", "create", "--manifest", manifest, "--json"))["kind"] == "ingest"
+    urls = tmp_path / "urls.txt"
+    urls.write_text("http://127.0.0.1/1.jpg\n\n")
+    assert "error" in temi("datasets", "create", "--urls-file", urls, exit_code=1).stderr
+    refused = temi("datasets", "create", "--s3", "s3://bucket/photos", exit_code=1)
+    assert "TEMI_SOURCE_BUCKETS" in refused.stderr
+    names = {d["name"] for d in as_json(temi("datasets", "list", "--json"))}
+    assert {"photos", "list"} <= names
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["datasets", "create"],
+        ["datasets", "create", __file__, "--s3", "s3://bucket"],
+        ["datasets", "create", str(Path(__file__).parent), "--resumable"],
+        ["datasets", "labels", "ds_1", "--format", "arrow"],
+        ["clusterings", "merge", "cl_1", "3"],
+        ["clusterings", "move", "cl_1", "img_1"],
+        ["clusterings", "images", "cl_1", "0", "--sort", "best"],
+        ["exports", "create", "cl_1", "--format", "docx"],
+        ["jobs", "start", "cluster", "ds_1", "-k", "1"],
+    ],
+)
+def test_a_wrong_command_line_is_exit_code_2(words: list[str]) -> None:
+    assert CliRunner().invoke(app, words).exit_code == 2
+
+
+def test_an_upload_is_sent_and_used(temi: Temi, tmp_path: Path) -> None:
+    archive = tmp_path / "photos.zip"
+    archive.write_bytes(zip_of(FILES))
+    upload = as_json(temi("uploads", "send", archive, "--json"))
+    assert upload["offset"] == upload["length"] == archive.stat().st_size
+    assert upload["id"] in temi("uploads", "show", upload["id"]).stdout
+    used = temi("datasets", "create", archive, "--resume", upload["id"], "--json")
+    assert as_json(used)["status"] == "queued"
+    other = as_json(temi("uploads", "send", archive, "--json"))
+    temi("uploads", "delete", other["id"], "--yes")
+    temi("uploads", "show", other["id"], exit_code=1)
+
+
+def test_labels_of_a_dataset(temi: Temi, dataset: Dataset, tmp_path: Path) -> None:
+    lines = temi("datasets", "labels", dataset.id).stdout.splitlines()
+    assert [json.loads(line)["cluster_id"] for line in lines] == [0, 1, 0, 1]
+    out = tmp_path / "labels.csv"
+    temi("datasets", "labels", dataset.id, "-o", out, "--min-probability", 0.7)
+    assert out.read_text().startswith("image_id,name,cluster_id")
+    assert len(out.read_text().splitlines()) == 3
+    temi("datasets", "labels", dataset.id, "-f", "arrow", "-o", tmp_path / "labels")
+    assert (tmp_path / "labels").stat().st_size > 0
+
+
+def test_images(temi: Temi, images: list[Image], tmp_path: Path) -> None:
+    first = images[0]
+    assert as_json(temi("images", "show", first.id, "--json"))["name"] == "cats/a.jpg"
+    assert "cluster 0" in temi("images", "labels", first.id).stdout
+    temi("images", "download", first.id, "-o", tmp_path)
+    assert (tmp_path / "a.jpg").read_bytes() == FILES["cats/a.jpg"]
+    temi("images", "thumbnail", first.id, "-o", tmp_path / "small.webp", "--size", 64)
+    assert (tmp_path / "small.webp").read_bytes()[8:12] == b"WEBP"
+    temi("images", "delete", first.id, images[1].id, "--yes")
+    assert "not_found" in temi("images", "show", first.id, exit_code=1).stderr
+
+
+def test_jobs(temi: Temi, dataset: Dataset) -> None:
+    started = temi("jobs", "start", "cluster", dataset.id, "-k", 2, "--priority", 5, "--json")
+    job = as_json(started)
+    assert (job["kind"], job["priority"]) == ("cluster", 5)
+    assert job["id"] in temi("jobs", "list", "--status", "queued", "--dataset", dataset.id).stdout
+    assert as_json(temi("jobs", "show", job["id"], "--json"))["status"] == "queued"
+    assert as_json(temi("jobs", "cancel", job["id"], "--json"))["status"] == "cancelled"
+    assert "cancelled" in temi("jobs", "watch", job["id"], exit_code=1).stderr
+    assert as_json(temi("jobs", "retry", job["id"], "--json"))["status"] == "queued"
+    assert "Queued again" in temi("jobs", "logs", job["id"]).stdout
+    assert as_json(temi("jobs", "curves", job["id"], "--json")) == []
+    temi("jobs", "map", job["id"], "-o", "map.arrow", exit_code=1)
+    refused = temi("datasets", "delete", dataset.id, "--yes", exit_code=1)
+    assert "temi jobs list" in refused.stderr  # says who uses it
+    temi("jobs", "cancel", job["id"])
+    temi("jobs", "delete", job["id"], "--yes")
+    temi("jobs", "show", job["id"], exit_code=1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sweep", "DATASET", "--parameter", "n_clusters", "--value", "2", "--value", "3"],
+        ["map", "DATASET", "--perplexity", "2", "--seed", "1"],
+        ["export", "CLUSTERING", "--format", "csv", "--cluster", "0"],
+        ["finetune", "no-such-model", "--epochs", "1"],
+        ["predict", "no-such-model", "DATASET"],
+    ],
+)
+def test_every_kind_of_job_is_started(
+    temi: Temi, dataset: Dataset, clustering: Clustering, words: list[str]
+) -> None:
+    given = [{"DATASET": dataset.id, "CLUSTERING": clustering.id}.get(w, w) for w in words]
+    wrong = "no-such-model" in words
+    answer = temi("jobs", "start", *given, "--json", exit_code=1 if wrong else 0)
+    if wrong:
+        assert "not_found" in answer.stderr
+    else:
+        assert as_json(answer)["kind"] == words[0]
+
+
+def test_clusterings(temi: Temi, clustering: Clustering, tmp_path: Path) -> None:
+    at = clustering.id
+    assert at in temi("clusterings", "list").stdout
+    assert as_json(temi("clusterings", "show", at, "--json"))["revision"] == 1
+    assert "cluster 1" in temi("clusterings", "clusters", at).stdout
+    assert len(as_json(temi("clusterings", "clusters", at, "--json"))) == 3
+    assert as_json(temi("clusterings", "cluster", at, 0, "--json"))["size"] == 2
+    ranked = temi("clusterings", "images", at, 0, "--sort", "borderline", "--limit", 1)
+    assert "dogs/c.jpg" in ranked.stdout
+    assert len(as_json(temi("clusterings", "assignments", at, "--cluster", 1, "--json"))) == 2
+    assert "empty_clusters" in temi("clusterings", "statistics", at).stdout
+    temi("clusterings", "contact-sheet", at, 0, "-o", tmp_path / "sheet.png")
+    assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
+    temi("clusterings", "plot", at, "sizes", "-o", tmp_path / "sizes.svg")
+    assert "<svg" in (tmp_path / "sizes.svg").read_text()
+    temi("clusterings", "delete", at, "--yes")
+    assert as_json(temi("clusterings", "list", "--json")) == []
+
+
+def test_edits(temi: Temi, clustering: Clustering, images: list[Image]) -> None:
+    at, (first, second, *_) = clustering.id, [image.id for image in images]
+    named = as_json(temi("clusterings", "rename", at, 0, "cats", "--revision", 1, "--json"))
+    assert (named["kind"], named["revision"]) == ("rename", 2)
+    stale = temi("clusterings", "rename", at, 0, "dogs", "--revision", 1, exit_code=1)
+    assert "Look at it again" in stale.stderr
+    assert "new clusters [3]" in temi("clusterings", "move", at, first, "--to-new", "new").stderr
+    temi("clusterings", "move", at, first, "--to", 0)
+    assert "1 images moved" in temi("clusterings", "exclude", at, second).stderr
+    assert second in temi("clusterings", "assignments", at, "--excluded").stdout
+    temi("clusterings", "merge", at, 0, 1, "--label", "pets")
+    assert as_json(temi("clusterings", "undo", at, "--json"))["undoes"] == 6
+    temi("clusterings", "split", at, 2, exit_code=1)
+    history = temi("clusterings", "operations", at).stdout
+    assert "revision 6" in history
+    kinds = [row["kind"] for row in as_json(temi("clusterings", "operations", at, "--json"))]
+    assert kinds == ["undo", "merge", "exclude", "move", "move", "rename"]
+
+
+def test_exports(live: Live, temi: Temi, clustering: Clustering, tmp_path: Path) -> None:
+    out = tmp_path / "labels.parquet"
+    with live.working():
+        words = ["exports", "create", clustering.id, "--format", "parquet", "-o", out, "--json"]
+        export = as_json(temi(*words))
+    assert out.stat().st_size == export["bytes"]
+    assert export["filename"] in temi("exports", "list").stdout
+    assert as_json(temi("exports", "show", export["id"], "--json"))["format"] == "parquet"
+    temi("exports", "download", export["id"], "-o", tmp_path)
+    assert (tmp_path / export["filename"]).read_bytes() == out.read_bytes()
+    temi("exports", "delete", export["id"], "--yes")
+    assert as_json(temi("exports", "list", "--json")) == []
+
+
+def test_aliases_of_models(temi: Temi) -> None:
+    aliases = as_json(temi("models", "alias", "cats-dogs", "production", 1, "--json"))["aliases"]
+    assert aliases["production"] == 1
+    assert "production" in temi("models", "show", "cats-dogs").stdout
+    temi("models", "unalias", "cats-dogs", "production")
+    assert "production" not in temi("models").stdout
+
+
+def test_a_file_that_cannot_be_written_is_exit_code_1(temi: Temi, images: list[Image]) -> None:
+    answer = temi("images", "thumbnail", images[0].id, "-o", "/proc/no/such.webp", exit_code=1)
+    assert "error" in answer.stderr
