@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -20,6 +21,7 @@ from app.api.ingest import Ingest, start_ingest
 from app.core import dataset_changes as changes
 from app.core import datasets
 from app.core.job_requests.ingest import get_unused_dataset
+from app.core.runtime import Runtime
 from app.core.tables import Dataset, DatasetIssue, Image
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], responses=responses(401, 422, 503))
@@ -83,7 +85,7 @@ async def append_images(
     response: Response,
     runtime: RuntimeDep,
     tenant: TenantDep,
-    dataset: DatasetDep,
+    dataset_id: Annotated[str, Path(max_length=40)],
     idempotency_key: IdempotencyKeyHeader = None,
     labels_from: LabelsFromQuery = "none",
 ) -> schemas.Job:
@@ -91,15 +93,22 @@ async def append_images(
     succeeded none of them is to be seen, and if it fails the dataset is as it was."""
 
     def existing(session: Session, _name: str) -> Dataset:
-        return get_unused_dataset(session, tenant, dataset.id)
+        return get_unused_dataset(session, tenant, dataset_id)
 
+    # A connection of its own: one that is held while a body arrives would be missed elsewhere.
+    await run_in_threadpool(_check_exists, runtime, tenant, dataset_id)
     return await start_ingest(
-        Ingest(runtime, tenant, idempotency_key, f"datasets/{dataset.id}/images"),
+        Ingest(runtime, tenant, idempotency_key, f"datasets/{dataset_id}/images"),
         (request, response),
         schemas.ImagesCreate,
         existing,
         labels_from=labels_from,
     )
+
+
+def _check_exists(runtime: Runtime, tenant: str, dataset_id: str) -> None:
+    with runtime.db.read() as session:
+        datasets.get_dataset(session, tenant, dataset_id)
 
 
 @router.post(

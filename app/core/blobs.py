@@ -55,7 +55,7 @@ def remove_condemned(runtime: Runtime) -> int:
             .order_by(CondemnedBlob.condemned_at)
             .limit(_SWEEP_ROWS)
         ).all()
-        old = [row for row in due if _is_older(_blob(runtime, row.sha256), grace)]
+        old = [row for row in due if is_older(_blob(runtime, row.sha256), grace)]
         # Asked after the look at the file: whoever has used it since has made it young.
         used = _used(session, [row.sha256 for row in old])
     unused = [row.sha256 for row in old if row.sha256 not in used]
@@ -71,7 +71,7 @@ def remove_condemned(runtime: Runtime) -> int:
 def condemn_orphans(runtime: Runtime, prefix: int) -> int:
     """Find bytes whose ingest died before it wrote their row; one of 256 folders at a time."""
     folder = runtime.storage.path(blob_key(f"{prefix % _PREFIXES:02x}")).parent
-    old = [path.name for path in _files(folder) if _is_older(path, _ORPHAN_SECONDS)]
+    old = [path.name for path in _files(folder) if is_older(path, _ORPHAN_SECONDS)]
     orphans = []
     for start in range(0, len(old), _SWEEP_ROWS):
         hashes = old[start : start + _SWEEP_ROWS]
@@ -113,7 +113,7 @@ def _remove(runtime: Runtime, sha256: str, grace: float) -> bool:
     except FileNotFoundError:
         pass
     else:
-        if not _is_older(aside, grace):
+        if not is_older(aside, grace):
             aside.replace(path)  # somebody has just made use of it
             return False
         aside.unlink()
@@ -130,7 +130,7 @@ def _files(folder: Path) -> Iterable[Path]:
     return folder.iterdir() if folder.is_dir() else ()
 
 
-def _is_older(path: Path, seconds: float) -> bool:
+def is_older(path: Path, seconds: float) -> bool:
     """A file that is not there counts as old."""
     try:
         return path.stat().st_mtime <= time.time() - seconds

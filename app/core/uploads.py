@@ -11,6 +11,7 @@ from typing import IO, Any
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from app.core.blobs import is_older
 from app.core.clock import db_now
 from app.core.datasets import OPEN
 from app.core.errors import (
@@ -129,18 +130,20 @@ def delete_upload(runtime: Runtime, tenant: str, upload_id: str) -> None:
 
 def remove_expired(runtime: Runtime) -> int:
     """Uploads whose time is over, and files that a crash left without an owner."""
+    over = Upload.expires_at <= db_now()
+    with runtime.db.read() as session:
+        if session.scalar(select(Upload.id).where(over).limit(1)) is None:
+            return _remove_ownerless(runtime)  # the usual case takes no writer's turn
     with runtime.db.write() as session:
-        expired = session.scalars(
-            delete(Upload).where(Upload.expires_at <= db_now()).returning(Upload.id)
-        ).all()
+        expired = session.scalars(delete(Upload).where(over).returning(Upload.id)).all()
     for upload_id in expired:
         runtime.storage.delete(upload_key(upload_id))
     return len(expired) + _remove_ownerless(runtime)
 
 
 def _remove_ownerless(runtime: Runtime) -> int:
-    oldest = time.time() - runtime.settings.upload_hours * _HOUR
-    stale = [path for path in _files(runtime.storage) if path.stat().st_mtime < oldest]
+    age = runtime.settings.upload_hours * _HOUR
+    stale = [path for path in _files(runtime.storage) if is_older(path, age)]
     if not stale:
         return 0
     with runtime.db.read() as session:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from fastapi.testclient import TestClient
 from sqlalchemy import func, select
 
@@ -86,6 +87,11 @@ def _device() -> bytes:
         pytest.param(tar_of({"a": png_bytes(), "../b": b"x"}), "archive_unsafe_path", id="path"),
         pytest.param(_device(), "archive_unsafe_path", id="device"),
         pytest.param(tar_of({"a.png": bytes(2000)})[:1000], "archive_invalid", id="truncated tar"),
+        pytest.param(
+            zstandard.compress(tar_of({"a.png": png_bytes()}))[:-20],
+            "archive_invalid",
+            id="truncated zstd",
+        ),
         pytest.param(tar_of({}, compression="gz"), "dataset_empty", id="empty"),
         pytest.param(zip_of({"a.txt": b"x", "b.png": b""}), "too_many_bad_files", id="only bad"),
         pytest.param(
@@ -117,6 +123,37 @@ def test_the_issues_of_a_failed_dataset_stay(client: TestClient, work: Work) -> 
 
 def test_a_bomb_fails_the_job(client: TestClient, work: Work) -> None:
     job = upload(client, {f"{i}.png": bytes(1024 * 1024) for i in range(30)})
+    work(job["id"])
+    assert client.get(f"/v1/jobs/{job['id']}").json()["error"]["code"] == "archive_too_large"
+
+
+def test_every_place_for_uploads_has_the_same_limit(
+    make_client: MakeClient, make_settings: MakeSettings
+) -> None:
+    client = make_client(make_settings(max_body_bytes=2 * 1024 * 1024))
+    large, larger = bytes(1024 * 1024 + 1), bytes(2 * 1024 * 1024 + 1)
+    for method, path, status in (
+        ("POST", "/v1/datasets/ds_none/images", 404),
+        ("PATCH", "/v1/uploads/up_none", 412),
+        ("POST", "/v1/uploads", 412),
+        ("PATCH", "/v1/datasets/ds_none", 413),
+        ("POST", "/v1/datasets/ds_none/images:delete", 413),
+    ):
+        assert client.request(method, path, content=large).status_code == status
+        answer = client.request(method, path, content=larger)
+        assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+
+
+def test_an_archive_in_an_archive_is_not_opened(client: TestClient, work: Work) -> None:
+    job = upload(client, {"a.png": png_bytes(), "inner.zip": zip_of({"b.png": png_bytes()})})
+    work(job["id"])
+    issues = client.get(f"/v1/datasets/{job['dataset_id']}/issues").json()["data"]
+    assert [(i["name"], i["code"]) for i in issues] == [("inner.zip", "unsupported_format")]
+
+
+def test_a_bomb_in_zstd_fails_the_job(client: TestClient, work: Work) -> None:
+    body = zstandard.compress(tar_of({f"{i}.png": bytes(1024 * 1024) for i in range(30)}))
+    job = client.post("/v1/datasets", content=body).json()
     work(job["id"])
     assert client.get(f"/v1/jobs/{job['id']}").json()["error"]["code"] == "archive_too_large"
 

@@ -40,7 +40,7 @@ def test_lost_files_are_looked_for_once_a_minute(
     os.utime(runtime.storage.path(key), (now - 1e6,) * 2)
     clean = Cleaner(runtime)
     assert clean() == 0
-    monkeypatch.setattr(cleaning.time, "time", lambda: now + 60)
+    monkeypatch.setattr(time, "time", lambda: now + 60)
     clean()  # found
     assert clean() == 1  # removed
     assert not runtime.storage.exists(key)

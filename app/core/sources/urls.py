@@ -25,7 +25,7 @@ _MAX_URL = 2_000
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NAT64 = IPv6Network("64:ff9b::/96")
 # Set aside after Python's own list was made, or only in part on it.
-_SPECIAL = [
+_SPECIAL: list[IPv4Network | IPv6Network] = [
     *map(IPv4Network, ("192.0.0.0/24", "192.88.99.0/24")),
     *map(IPv6Network, ("64:ff9b:1::/48", "100::/32", "2001::/23", "3fff::/20", "5f00::/16")),
 ]
