@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 from app.cli import app
 from temi_client import Clustering, Dataset, Image
 from tests.client.live import FILES, Live
+from tests.client.service import running_service
 from tests.images import jpeg_bytes, zip_of
 
 Temi = Callable[..., Result]
@@ -138,6 +139,23 @@ def test_an_upload_is_sent_and_used(temi: Temi, tmp_path: Path) -> None:
     other = as_json(temi("uploads", "send", archive, "--json"))
     temi("uploads", "delete", other["id"], "--yes")
     temi("uploads", "show", other["id"], exit_code=1)
+
+
+def test_an_upload_that_breaks_off_says_how_to_go_on(tmp_path: Path) -> None:
+    archive = tmp_path / "photos.zip"
+    archive.write_bytes(b"not sent anyway")
+    arrived = {"Upload-Offset": "0", "Upload-Length": "15"}
+    with running_service() as service:
+        service.answer("GET", "/readyz", {"ready": True})
+        begun = {"Location": "/v1/uploads/up_1"}
+        service.answer("POST", "/v1/uploads", b"", status=201, headers=begun)
+        service.answer("HEAD", "/v1/uploads/up_1", b"", headers=arrived)
+        busy = {"Retry-After": "0"}
+        service.answer("PATCH", "/v1/uploads/up_1", b"", status=503, headers=busy)
+        words = ["datasets", "create", str(archive), "--resumable", "--server", service.url]
+        answer = CliRunner().invoke(app, words)
+    assert answer.exit_code == 3
+    assert "--resume up_1" in answer.stderr
 
 
 def test_labels_of_a_dataset(temi: Temi, dataset: Dataset, tmp_path: Path) -> None:

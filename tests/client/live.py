@@ -4,7 +4,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +40,7 @@ class Live:
     url: str
     runtime: Runtime
     routes: set[Route]
-    document: dict[str, Any]
+    openapi: Callable[[], dict[str, Any]]
 
     def client(self, **options: Any) -> TemiClient:
         return TemiClient(self.url, **{"retries": 0, **options})
@@ -90,7 +90,7 @@ def running_live(settings: Settings) -> Iterator[Live]:
             assert thread.is_alive()
             time.sleep(0.005)
         port = server.servers[0].sockets[0].getsockname()[1]
-        yield Live(f"http://127.0.0.1:{port}", runtime, routes, app.openapi())
+        yield Live(f"http://127.0.0.1:{port}", runtime, routes, app.openapi)
     finally:
         server.should_exit = True
         thread.join()

@@ -138,7 +138,7 @@ def test_every_operation_has_a_method_and_every_method_an_operation(
 ) -> None:
     offered = {
         (method.upper(), path)
-        for path, item in live.document["paths"].items()
+        for path, item in live.openapi()["paths"].items()
         for method in item
         if not path.endswith("/events")
     }
