@@ -31,6 +31,11 @@ _TEMI_CODES: dict[type[TemiError], str] = {
 _KINDS = {
     "ingest": ("worker.ingest", "run_ingest"),
     "cluster": ("worker.pipeline", "run_cluster"),
+    "sweep": ("worker.sweep", "run_sweep"),
+    "finetune": ("worker.finetune", "run_finetune"),
+    "predict": ("worker.predict", "run_predict"),
+    "map": ("worker.map", "run_map"),
+    "export": ("worker.export", "run_export"),
 }
 log = structlog.get_logger()
 

@@ -11,6 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.api import schemas
 from app.api.deps import ListingDep, RuntimeDep, SessionDep, TenantDep
 from app.api.errors import problem, responses
+from app.api.negotiation import is_known
 from app.core.errors import NotFound
 from app.core.exports import files
 from app.core.exports.formats import FORMATS
@@ -70,7 +71,7 @@ def read_content(
     if not path.is_file():
         raise NotFound(f"The file of export {export_id} is gone; export it again.")
     headers = {"ETag": f'"{export.sha256}"', "Cache-Control": "private, no-cache"}
-    if if_none_match is not None and headers["ETag"] in if_none_match:
+    if is_known(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return _Download(path, media_type=export.media_type, filename=export.filename, headers=headers)
 

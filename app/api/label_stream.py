@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.api.deps import RuntimeDep, TenantDep
 from app.api.errors import responses
-from app.api.negotiation import choose_media_type
+from app.api.negotiation import choose_media_type, is_known
 from app.core.clusterings import get_clustering
 from app.core.datasets import get_dataset
 from app.core.db import Database
@@ -89,7 +89,7 @@ def stream_labels(
         view = open_revision(session, clustering, revision)
         check_clusters(view, cluster_id or (), "cluster_id")
     headers = _headers(view, dataset, wanted, media_type)
-    if if_none_match is not None and headers["ETag"] in if_none_match:
+    if is_known(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     chunks = _ENCODERS[media_type](_pages(runtime.db, view, wanted), view)
     return StreamingResponse(_started(chunks), media_type=media_type, headers=headers)
@@ -121,7 +121,7 @@ def _facts(view: RevisionView) -> dict[str, str]:
 def _headers(
     view: RevisionView, dataset: Dataset, wanted: LabelFilter, media_type: str
 ) -> dict[str, str]:
-    """A revision never changes; its images do when some are deleted, and the fingerprint with them."""
+    """A revision never changes, but images may be deleted: the fingerprint tells."""
     chosen = sorted(wanted.cluster_ids) if wanted.cluster_ids else None
     facts = [_facts(view), dataset.fingerprint, chosen, wanted.min_probability, media_type]
     return {

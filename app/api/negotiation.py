@@ -1,4 +1,4 @@
-"""Which of the forms that we can send the client likes best, by its Accept header (RFC 9110)."""
+"""What the client likes best of what we can send, and what it has already (RFC 9110)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,6 +28,12 @@ def choose_media_type(accept: str, offered: Sequence[str]) -> str:
     if _quality(best, ranges) <= 0:
         raise NotAcceptable(f"This can be sent as {', '.join(offered)}; Accept names none of them.")
     return best
+
+
+def is_known(if_none_match: str | None, tag: str) -> bool:
+    """The client names, among others, the version that it would get."""
+    held = {part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")}
+    return bool(held & {tag, "*"})
 
 
 def _quality(media_type: str, ranges: Sequence[_Range]) -> float:

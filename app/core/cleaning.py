@@ -5,6 +5,7 @@ import time
 import structlog
 
 from app.core.blobs import condemn_orphans, remove_condemned
+from app.core.exports.files import remove_orphans
 from app.core.runtime import Runtime
 from app.core.uploads import remove_expired
 
@@ -26,6 +27,7 @@ class Cleaner:
             if minute != self._minute:
                 self._minute = minute
                 condemn_orphans(self._runtime, minute)
+                removed += remove_orphans(self._runtime.db, self._runtime.storage)
         except OSError as error:  # another time: nothing depends on it
             log.warning("cleaning_failed", reason=str(error))
             return 0

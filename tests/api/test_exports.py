@@ -117,7 +117,7 @@ def test_exports_are_listed_newest_first(
     work(start(client, clustering_id, "jsonl")["id"])
     data = client.get("/v1/exports").json()["data"]
     assert [item["format"] for item in data] == ["jsonl", "csv"]
-    mine = {"clustering_id": clustering_id, "limit": 1}
+    mine = {"clustering_id": clustering_id, "limit": "1"}
     page = client.get("/v1/exports", params=mine).json()
     assert (len(page["data"]), page["has_more"]) == (1, True)
     other = client.get("/v1/exports", params={"clustering_id": "cl_other"}).json()

@@ -9,6 +9,7 @@ from sqlalchemy import delete, event, text
 
 from app.core import revisions
 from app.core.errors import InvalidRequest, NotFound
+from app.core.operations import Exclude, Merge, Move, Operation, Rename, Undo, perform
 from app.core.revisions import LabelledImage, iterate_labelled, iterate_pages, open_revision
 from app.core.runtime import Runtime
 from app.core.tables import EXCLUDED, Clustering, Image
@@ -100,6 +101,41 @@ def test_a_revision_that_never_was(any_runtime: Runtime, revision: int) -> None:
     with pytest.raises(InvalidRequest) as caught:
         read(any_runtime, clustering, revision)
     assert [error.field for error in caught.value.errors] == ["revision"]
+
+
+def test_real_operations_can_be_looked_behind(any_runtime: Runtime) -> None:
+    dataset = add_images(any_runtime, 6)
+    clusters = {0: ("cats", True), 1: ("dogs", True), 2: ("birds", True)}
+    clustering = store_history(any_runtime, dataset.id, [State((0, 1, 2, 0, 1, 2), clusters)])
+    ids = [row.image_id for row in read(any_runtime, clustering)]
+    steps: list[Operation] = [
+        Rename(cluster_id=0, label="lions"),
+        Merge(cluster_ids=[0, 1], into=1, label="mammals"),
+        Move(image_ids=ids[2:4], new_cluster="odd ones"),
+        Exclude(image_ids=ids[4:]),
+        Undo(),
+        Undo(),
+        Undo(),
+    ]
+    seen = [_snapshot(any_runtime, clustering.id)]
+    for step in steps:
+        with any_runtime.db.write() as session:
+            perform(session, "default", clustering.id, step)
+        seen.append(_snapshot(any_runtime, clustering.id))
+    assert len({str(snapshot) for snapshot in seen}) == 5  # and back again
+    with any_runtime.db.read() as session:
+        clustering = session.get_one(Clustering, clustering.id)
+        for revision, (rows, labels) in enumerate(seen, start=1):
+            assert open_revision(session, clustering, revision).labels == labels
+            assert read(any_runtime, clustering, revision, include_excluded=True) == rows
+
+
+def _snapshot(runtime: Runtime, clustering_id: str) -> tuple[list[LabelledImage], dict[int, str]]:
+    """What is there now."""
+    with runtime.db.read() as session:
+        clustering = session.get_one(Clustering, clustering_id)
+        view = open_revision(session, clustering)
+    return read(runtime, clustering, include_excluded=True), view.labels
 
 
 def test_images_that_came_later_are_not_in_the_clustering(any_runtime: Runtime) -> None:

@@ -1,8 +1,11 @@
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 
 from app.core.exports.arrow import arrow_chunks, arrow_schema
 from app.core.exports.rows import IMAGES, LABELS
+from app.core.revisions import LabelledImage
 from tests.core.exports.sources import excluded, row
 
 FACTS = {"clustering_id": "cl_1", "revision": "3"}
@@ -34,7 +37,7 @@ def test_nothing_but_the_schema() -> None:
 def test_a_stream_that_breaks_off_has_no_end() -> None:
     """The mark at the end tells a whole stream from a cut one."""
 
-    def pages():  # type: ignore[no-untyped-def]
+    def pages() -> Iterator[list[LabelledImage]]:
         yield [row(0)]
         raise ConnectionError
 

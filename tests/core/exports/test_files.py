@@ -1,5 +1,8 @@
+import time
+
 import pytest
 
+from app.core.cleaning import Cleaner
 from app.core.errors import NotFound
 from app.core.exports.files import (
     delete_export,
@@ -101,3 +104,11 @@ def test_files_without_a_row_are_swept(any_runtime: Runtime, clustering: Cluster
 
 def test_nothing_to_sweep(runtime: Runtime) -> None:
     assert remove_orphans(runtime.db, runtime.storage) == 0
+
+
+def test_the_regular_sweep_finds_them(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    clean, now = Cleaner(runtime), time.time()
+    runtime.storage.write(export_key("job_gone", "a.csv"), b"abc")
+    monkeypatch.setattr(time, "time", lambda: now + 60)
+    assert clean() == 1
+    assert not runtime.storage.path("exports/job_gone").exists()
