@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, Subquery, select
 from sqlalchemy.orm import Session
 
 from app.core.db import Database
@@ -178,25 +178,7 @@ def _read_page(
     session: Session, view: RevisionView, after: int, size: int
 ) -> tuple[list[LabelledImage], int | None]:
     """A page's images that are in the clustering, and where to go on; None at the end."""
-    # The limit is on the images, not on what is found: no statement ever looks at more than a page.
-    images = (
-        select(
-            Image.id,
-            Image.name,
-            Image.sha256,
-            Image.width,
-            Image.height,
-            Image.format,
-            Image.bytes,
-            Image.label,
-            Image.attributes,
-            Image.position,
-        )
-        .where(Image.dataset_id == view.dataset_id, Image.position > after)
-        .order_by(Image.position)
-        .limit(size)
-        .subquery()
-    )
+    images = _page_of_images(view, after, size)
     # Looked up one by one: a join would let the database scan all assignments for each page.
     place = (
         Assignment.clustering_id == view.clustering_id,
@@ -225,6 +207,28 @@ def _read_page(
         return [], None
     rows = [_labelled(view, row) for row in found if row.cluster_id is not None]
     return rows, found[-1].position
+
+
+def _page_of_images(view: RevisionView, after: int, size: int) -> Subquery:
+    # The limit is on the images, not on what is found: no statement ever looks at more than a page.
+    return (
+        select(
+            Image.id,
+            Image.name,
+            Image.sha256,
+            Image.width,
+            Image.height,
+            Image.format,
+            Image.bytes,
+            Image.label,
+            Image.attributes,
+            Image.position,
+        )
+        .where(Image.dataset_id == view.dataset_id, Image.position > after)
+        .order_by(Image.position)
+        .limit(size)
+        .subquery()
+    )
 
 
 def _labelled(view: RevisionView, row: Row[Any]) -> LabelledImage:

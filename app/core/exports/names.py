@@ -8,7 +8,11 @@ from hashlib import blake2b
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*]')
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(10))}
 _MAX_BYTES = 200  # of 255, so that there is room for a number
-_SUFFIXES = {"JPEG": (".jpg", ".jpeg", ".jpe", ".jfif"), "TIFF": (".tif", ".tiff")}
+_SUFFIXES = {
+    "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif"),
+    "TIFF": (".tif", ".tiff"),
+    "HEIF": (".heic", ".heif"),
+}
 
 
 def clean_text(text: str) -> str:

@@ -53,6 +53,7 @@ def test_safe_names(text: str, name: str) -> None:
         ("page.html", "PNG", ("page.html", ".png")),
         ("no-ending", "WEBP", ("no-ending", ".webp")),
         ("..\\up\\b.tiff", "TIFF", ("b", ".tiff")),
+        ("IMG_1.HEIC", "HEIF", ("IMG_1", ".heic")),
         ("folder/", "GIF", ("image", ".gif")),
         (".png", "PNG", ("image", ".png")),
     ],
