@@ -24,6 +24,10 @@ from app.core import finished_jobs, idempotency, jobs
 from app.core.job_requests.base import JobRequest
 from app.core.job_requests.cluster import ClusterRequest
 from app.core.job_requests.export import ExportRequest
+from app.core.job_requests.finetune import FinetuneRequest
+from app.core.job_requests.map import MapRequest
+from app.core.job_requests.predict import PredictRequest
+from app.core.job_requests.sweep import SweepRequest
 from app.core.queue import publish_hint
 from app.core.runtime import Runtime
 from app.core.tables import Job, JobCurve, JobLog
@@ -31,7 +35,14 @@ from app.core.webhooks import check_webhook_url
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503))
 _POLL_SECONDS = 0.5
-_REQUESTS: dict[str, type[JobRequest]] = {"cluster": ClusterRequest, "export": ExportRequest}
+_REQUESTS: dict[str, type[JobRequest]] = {
+    "cluster": ClusterRequest,
+    "sweep": SweepRequest,
+    "finetune": FinetuneRequest,
+    "predict": PredictRequest,
+    "map": MapRequest,
+    "export": ExportRequest,
+}
 
 
 def accepted(response: Response, job: schemas.Job) -> None:

@@ -30,13 +30,25 @@ _CHUNK_VALUES = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
-class BetaPoint:
-    beta: float
+class RunFigures:
+    """What one run of a sweep came to."""
+
     occupancy_entropy: float  # H(q(c)): high where all clusters are used
     conditional_entropy: float  # E_x H(q(c|x)): low where images are assigned with confidence
     mean_probability: float  # of the most probable cluster
-    loss: float  # of the best head; beta is part of the loss, so not to be compared along a curve
+    size_kl: float  # KL of the cluster sizes to equal sizes
+    loss: float  # of the best head; what is swept is part of the loss: not to be compared by it
     accuracy: float | None = None  # against labels, where there are some
+
+
+@dataclass(frozen=True, kw_only=True)
+class BetaPoint(RunFigures):
+    beta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizePoint(RunFigures):
+    n_clusters: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,16 +86,35 @@ def sweep_beta(
     configs = [replace(config, beta=beta) for beta in sorted(set(betas))]
     points = []
     for index, one in enumerate(configs):
-        trainer = Trainer(features, neighbors, one, device=device)
-        total = len(configs) * trainer.total_steps
-        before = index * trainer.total_steps
-        while not trainer.done:
-            trainer.run(_STEPS)
-            done = trainer.total_steps if trainer.done else trainer.step
-            if progress is not None:
-                progress(before + done, total)
-        points.append(_measure(trainer, features, one, labels))
+        figures = train_once(
+            features,
+            neighbors,
+            one,
+            labels=labels,
+            device=device,
+            progress=_part_of(progress, index, len(configs)),
+        )
+        points.append(BetaPoint(beta=one.beta, **asdict(figures)))
     return BetaCurve(n_clusters=config.n_clusters, points=tuple(points))
+
+
+def train_once(
+    features: npt.NDArray[np.floating],
+    neighbors: npt.NDArray[np.integer],
+    config: TrainConfig,
+    *,
+    measured: npt.NDArray[np.floating] | None = None,
+    labels: Sequence[object | None] | None = None,
+    device: str = "auto",
+    progress: Callable[[int, int], None] | None = None,
+) -> RunFigures:
+    """One run, and its figures over ``measured``, by default over what it was trained on."""
+    trainer = Trainer(features, neighbors, config, device=device)
+    while not trainer.done:
+        trainer.run(_STEPS)
+        if progress is not None:
+            progress(trainer.total_steps if trainer.done else trainer.step, trainer.total_steps)
+    return _measure(trainer, features if measured is None else measured, config, labels)
 
 
 def choose_beta(curve: BetaCurve, *, tolerance: float = 0.1, ceiling: float = 0.5) -> float | None:
@@ -109,22 +140,47 @@ def choose_beta(curve: BetaCurve, *, tolerance: float = 0.1, ceiling: float = 0.
     return chosen
 
 
+def choose_n_clusters(points: Sequence[SizePoint], *, ceiling: float = 0.1) -> int | None:
+    """The most clusters that images are still assigned to with confidence, if any.
+
+    Clusters beyond the groups that are there share a group between them, and which of them an
+    image goes to is arbitrary: the conditional entropy rises. Confident means: it is at most
+    ``ceiling`` of log C. Smaller numbers may well fail that: four clusters for six equal groups
+    must cut some of them. A hint, no proof: groups may have parts of their own.
+    """
+    confident = [
+        point.n_clusters
+        for point in points
+        if point.conditional_entropy <= ceiling * log(point.n_clusters)
+    ]
+    return max(confident, default=None)
+
+
+def _part_of(
+    progress: Callable[[int, int], None] | None, index: int, runs: int
+) -> Callable[[int, int], None] | None:
+    """Progress of one of several runs of the same length."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(index * total + done, runs * total)
+
+
 def _measure(
     trainer: Trainer,
     features: npt.NDArray[np.floating],
     config: TrainConfig,
     labels: Sequence[object | None] | None,
-) -> BetaPoint:
+) -> RunFigures:
     model = trainer.finish()
     tally = ConfidenceTally(config.n_clusters)
     for rows in chunks(len(features), max(1, _CHUNK_VALUES // config.n_clusters)):
         tally.add(model.predict_proba(features[rows]))
     confidence = tally.result()
-    return BetaPoint(
-        beta=config.beta,
+    return RunFigures(
         occupancy_entropy=confidence.occupancy_entropy,
         conditional_entropy=confidence.conditional_entropy,
         mean_probability=confidence.mean_probability,
+        size_kl=confidence.size_kl,
         loss=trainer.report().loss,
         accuracy=None if labels is None else evaluate(labels, tally.assigned()).accuracy,
     )

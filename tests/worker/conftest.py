@@ -11,6 +11,7 @@ from app.core.job_requests.ingest import create_ingest_job
 from app.core.jobs import Progress, claim
 from app.core.runtime import Runtime
 from app.core.tables import Job
+from tests.worker.jobs import tiny as tiny  # a fixture for the tests of this room
 from worker.context import JobContext
 
 AddIngest = Callable[..., Job]

@@ -1,4 +1,4 @@
-"""Whole jobs on a tiny backbone."""
+"""Whole clustering jobs on a tiny backbone."""
 
 from typing import Any
 
@@ -7,62 +7,37 @@ import pytest
 from sqlalchemy import select
 
 from app.core.errors import InvalidRequest
-from app.core.job_requests.cluster import ClusterRequest
 from app.core.runtime import Runtime
-from app.core.tables import Assignment, Cluster, Clustering, Job, JobCurve
+from app.core.tables import Cluster
 from tests.conftest import MakeSettings
 from tests.worker.conftest import Claimed
-from tests.worker.tiny import add_dataset, picture, tiny_backbone
-from worker import curves, resume, stages
+from tests.worker.jobs import (
+    LABELS,
+    PICTURES,
+    assignments,
+    cluster_job,
+    clustering_of,
+    curve,
+    reload,
+    result_of,
+)
+from tests.worker.tiny import add_dataset
+from worker import curves, resume
 from worker.pipeline import run_cluster
 
-COLORS = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
-PICTURES = [picture(n, color) for color in COLORS.values() for n in range(10)]
-LABELS = [name for name in COLORS for _ in range(10)]
-
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "load_backbone", lambda *_args, **_options: tiny_backbone())
-
-
-def new_job(runtime: Runtime, dataset_id: str, **changes: Any) -> Job:
-    settings: dict[str, Any] = {"n_clusters": 3, "backbone": "tiny", "seed": 0}
-    settings |= {"n_heads": 2, "steps": 60, **changes}
-    with runtime.db.write() as session:
-        return ClusterRequest(dataset_id=dataset_id, **settings).create(session, "default")
-
-
-def assignments(runtime: Runtime, job: Job) -> list[tuple[int, float]]:
-    with runtime.db.read() as session:
-        clustering = session.scalars(select(Clustering).where(Clustering.job_id == job.id)).one()
-        rows = session.scalars(
-            select(Assignment)
-            .where(Assignment.clustering_id == clustering.id)
-            .order_by(Assignment.image_id)
-        )
-        return [(row.cluster_id, row.probability) for row in rows]
-
-
-def curve(runtime: Runtime, job: Job) -> dict[int, dict[str, Any]]:
-    with runtime.db.read() as session:
-        rows = session.scalars(select(JobCurve).where(JobCurve.job_id == job.id))
-        return {row.step: row.values for row in rows}
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 def test_a_job_ends_with_a_clustering(any_runtime: Runtime, claimed: Claimed) -> None:
-    job = new_job(any_runtime, add_dataset(any_runtime, PICTURES, LABELS))
+    job = cluster_job(any_runtime, add_dataset(any_runtime, PICTURES, LABELS))
 
     run_cluster(claimed(any_runtime, job.id))
 
     with any_runtime.db.read() as session:
-        done = session.get_one(Job, job.id)
-        clustering = session.scalars(select(Clustering)).one()
         clusters = session.scalars(select(Cluster).order_by(Cluster.cluster_id)).all()
-    assert done.status == "succeeded"
-    assert set(done.timings) == {"embed", "mine", "train", "evaluate"}
-    assert done.result is not None
-    assert done.result["metrics"]["temi"]["accuracy"] > 0.9
+    clustering = clustering_of(any_runtime, job)
+    assert set(reload(any_runtime, job).timings) == {"embed", "mine", "train", "evaluate"}
+    assert result_of(any_runtime, job)["metrics"]["temi"]["accuracy"] > 0.9
     assert clustering.embedding_folder is not None
     assert any_runtime.storage.exists(f"{clustering.embedding_folder}/hashes.npy")
     assert [cluster.label for cluster in clusters] == ["cluster 0", "cluster 1", "cluster 2"]
@@ -70,7 +45,7 @@ def test_a_job_ends_with_a_clustering(any_runtime: Runtime, claimed: Claimed) ->
 
 
 def test_training_draws_its_curves(runtime: Runtime, claimed: Claimed) -> None:
-    job = new_job(runtime, add_dataset(runtime, PICTURES))
+    job = cluster_job(runtime, add_dataset(runtime, PICTURES))
 
     run_cluster(claimed(runtime, job.id))
 
@@ -89,7 +64,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(
 ) -> None:
     runtime = Runtime(make_settings(checkpoint_seconds=1e-9))
     dataset_id = add_dataset(runtime, PICTURES)
-    calm, disturbed = new_job(runtime, dataset_id), new_job(runtime, dataset_id)
+    calm, disturbed = cluster_job(runtime, dataset_id), cluster_job(runtime, dataset_id)
     run_cluster(claimed(runtime, calm.id))
     context = claimed(runtime, disturbed.id)
     show = curves.TrainingCurve.show
@@ -118,8 +93,8 @@ def test_duplicates_are_left_out_of_training_and_assigned_all_the_same(
     runtime: Runtime, claimed: Claimed, mode: str
 ) -> None:
     pictures = [*PICTURES, *PICTURES[:8], *PICTURES[20:]]
-    job = new_job(runtime, add_dataset(runtime, pictures), exclude_duplicates=mode)
-    plain = new_job(runtime, add_dataset(runtime, PICTURES))
+    job = cluster_job(runtime, add_dataset(runtime, pictures), exclude_duplicates=mode)
+    plain = cluster_job(runtime, add_dataset(runtime, PICTURES))
     assert job.config["train"]["n_neighbors"] == plain.config["train"]["n_neighbors"]
 
     for one in (job, plain):
@@ -138,6 +113,6 @@ def test_too_few_different_images_are_refused_beforehand(runtime: Runtime) -> No
     dataset_id = add_dataset(runtime, PICTURES[:2] * 5)
 
     with pytest.raises(InvalidRequest) as refused:
-        new_job(runtime, dataset_id, exclude_duplicates="exact")
+        cluster_job(runtime, dataset_id, exclude_duplicates="exact")
     assert refused.value.errors[0].field == "n_clusters"
-    new_job(runtime, dataset_id)
+    cluster_job(runtime, dataset_id)

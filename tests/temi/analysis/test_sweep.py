@@ -7,7 +7,16 @@ import numpy.typing as npt
 import pytest
 
 from temi.analysis.confidence import measure_confidence
-from temi.analysis.sweep import DEFAULT_BETAS, BetaCurve, BetaPoint, choose_beta, sweep_beta
+from temi.analysis.sweep import (
+    DEFAULT_BETAS,
+    BetaCurve,
+    BetaPoint,
+    SizePoint,
+    choose_beta,
+    choose_n_clusters,
+    sweep_beta,
+    train_once,
+)
 from temi.config import TrainConfig
 from temi.errors import InvalidConfig, TemiError
 from temi.train import Trainer
@@ -42,6 +51,7 @@ def curve_of(shares: Sequence[float], *, n_clusters: int = 100, first: float = 0
                 occupancy_entropy=float(np.log(n_clusters)),
                 conditional_entropy=float(share * np.log(n_clusters)),
                 mean_probability=0.5,
+                size_kl=0.0,
                 loss=0.0,
             )
             for index, share in enumerate(shares)
@@ -177,3 +187,45 @@ def test_default_grid() -> None:
     assert len(DEFAULT_BETAS) == 10
     assert all(0.5 < beta <= 1.0 for beta in DEFAULT_BETAS)
     assert 0.6 in DEFAULT_BETAS
+
+
+def size_point(n_clusters: int, share: float) -> SizePoint:
+    return SizePoint(
+        n_clusters=n_clusters,
+        occupancy_entropy=float(np.log(n_clusters)),
+        conditional_entropy=float(share * np.log(n_clusters)),
+        mean_probability=0.5,
+        size_kl=0.0,
+        loss=0.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ({2: 0.0, 3: 0.0, 4: 0.17, 5: 0.07, 6: 0.0, 8: 0.15}, 6),  # six groups
+        ({2: 0.5, 3: 0.4}, None),
+        ({4: 0.0}, 4),
+        ({}, None),
+    ],
+)
+def test_the_most_clusters_that_are_still_told_apart(
+    shares: dict[int, float], expected: int | None
+) -> None:
+    points = [size_point(n_clusters, share) for n_clusters, share in shares.items()]
+    assert choose_n_clusters(points) == expected
+
+
+def test_a_run_may_be_measured_on_more_than_it_was_trained_on(mixture: Mixture) -> None:
+    features, groups = mixture(80, n_groups=4)
+    part = features[:60]
+    figures = train_once(
+        part,
+        nearest(part, 5),
+        replace(CONFIG, steps=30),
+        measured=features,
+        labels=list(groups),
+        device="cpu",
+    )
+    assert figures.accuracy is not None
+    assert figures.size_kl >= 0

@@ -1,0 +1,47 @@
+"""Images that a dataset has more than once."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from sqlalchemy import or_, select
+from sqlalchemy.orm import aliased
+
+from app.api.datasets import DatasetDep
+from app.api.deps import ListingDep
+from app.api.errors import responses
+from app.api.schemas.common import Page
+from app.api.schemas.duplicates import Duplicate as ShownDuplicate
+from app.api.schemas.duplicates import DuplicateKind
+from app.core.tables import Duplicate, Image
+
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"], responses=responses(401, 422, 503))
+
+
+@router.get(
+    "/{dataset_id}/duplicates",
+    response_model=Page[ShownDuplicate],
+    responses=responses(404, 422),
+    summary="List images that show what an earlier one shows",
+)
+def list_duplicates(
+    listing: ListingDep,
+    dataset: DatasetDep,
+    kind: Annotated[DuplicateKind | None, Query(description="By default both.")] = None,
+) -> dict[str, Any]:
+    """Exact duplicates are known from the upload on, near ones from the first job that has
+    compared the images."""
+    original, exact = aliased(Image), aliased(Duplicate)
+    query = (
+        select(Duplicate, Image.name, original.name)
+        .join(Image, Image.id == Duplicate.image_id)
+        .join(original, original.id == Duplicate.original_id)
+        .where(Duplicate.dataset_id == dataset.id, Image.position < dataset.end_position)
+    )
+    if kind is not None:
+        query = query.where(Duplicate.kind == kind)
+    else:  # once each: pages go by image
+        is_exact = select(exact.image_id).where(
+            exact.image_id == Duplicate.image_id, exact.kind == "exact"
+        )
+        query = query.where(or_(Duplicate.kind == "exact", ~is_exact.exists()))
+    return listing.page(query, Duplicate.image_id, ShownDuplicate.of)

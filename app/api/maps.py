@@ -1,0 +1,34 @@
+"""The map that a job has drawn."""
+
+from fastapi import APIRouter
+from fastapi.responses import FileResponse
+
+from app.api.deps import RuntimeDep
+from app.api.errors import responses
+from app.api.jobs import JobDep
+from app.core.datasets import OPEN
+from app.core.errors import JobUnfinished, NotFound
+from app.core.job_requests.map import map_key
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503))
+
+_ARROW = "application/vnd.apache.arrow.file"
+
+
+@router.get(
+    "/{job_id}/map",
+    response_class=FileResponse,
+    responses={**responses(404, 409), 200: {"content": {_ARROW: {}}}},
+    summary="The map of a dataset",
+)
+def read_map(runtime: RuntimeDep, job: JobDep) -> FileResponse:
+    """An Arrow file with `image_id`, `x` and `y` (float32, from -1 to 1); range requests are
+    answered."""
+    if job.kind != "map":
+        raise NotFound(f"The job {job.id} draws no map; it is of kind {job.kind}.")
+    if job.status in OPEN:
+        raise JobUnfinished("The map is not drawn yet; wait for its job.")
+    path = runtime.storage.path(map_key(job.id))
+    if job.status != "succeeded" or not path.is_file():
+        raise NotFound(f"The job {job.id} has left no map.")
+    return FileResponse(path, media_type=_ARROW, filename=f"{job.id}.arrow")
