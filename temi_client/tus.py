@@ -88,6 +88,11 @@ def _recover(
     transport: Transport, upload: Upload, patience: Patience, error: ServiceUnreachable | ApiError
 ) -> int:
     """What has arrived of a piece whose sending failed."""
+    if isinstance(error, ApiError) and error.code == "upload_offset":
+        # An earlier piece, given up by us, has arrived after all: that is no failure.
+        arrived = read_upload(transport, upload.id).offset
+        if arrived != upload.offset:
+            return arrived
     while True:
         try:
             patience.wait_or_raise(error)

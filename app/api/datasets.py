@@ -1,5 +1,6 @@
 """Datasets: upload, look, add, delete, list what could not be read."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -17,7 +18,7 @@ from app.api.deps import (
     TenantDep,
 )
 from app.api.errors import responses
-from app.api.ingest import Ingest, start_ingest
+from app.api.ingest import Ingest, WishesDep, start_ingest
 from app.core import dataset_changes as changes
 from app.core import datasets
 from app.core.job_requests.ingest import get_unused_dataset
@@ -34,7 +35,6 @@ def load_dataset(
 
 
 DatasetDep = Annotated[Dataset, Depends(load_dataset)]
-LabelsFromQuery = Annotated[schemas.LabelsFrom, Query()]
 
 
 @router.post(
@@ -50,14 +50,14 @@ async def create_dataset(
     response: Response,
     runtime: RuntimeDep,
     tenant: TenantDep,
+    wishes: WishesDep,
     idempotency_key: IdempotencyKeyHeader = None,
     name: Annotated[str, Query(min_length=1, max_length=200)] = "untitled",
-    labels_from: LabelsFromQuery = "none",
 ) -> schemas.Job:
     """Send an archive as the body, images in a form, a manifest (CSV or JSON lines) that names
     images which the server may read, or JSON that says where they are. A worker reads them; the
     answer is that job. Files that are no images become the dataset's issues and do not stop the
-    rest. `name` and `labels_from` are for bodies that are not JSON."""
+    rest. What the query says is for bodies that are not JSON."""
 
     def new(session: Session, name: str) -> Dataset:
         return datasets.create_dataset(session, tenant=tenant, name=name)
@@ -67,8 +67,7 @@ async def create_dataset(
         (request, response),
         schemas.DatasetCreate,
         new,
-        labels_from=labels_from,
-        name=name,
+        replace(wishes, name=name),
     )
 
 
@@ -86,8 +85,8 @@ async def append_images(
     runtime: RuntimeDep,
     tenant: TenantDep,
     dataset_id: Annotated[str, Path(max_length=40)],
+    wishes: WishesDep,
     idempotency_key: IdempotencyKeyHeader = None,
-    labels_from: LabelsFromQuery = "none",
 ) -> schemas.Job:
     """The same bodies as for a new dataset. Only the new images are decoded; until the job has
     succeeded none of them is to be seen, and if it fails the dataset is as it was."""
@@ -102,7 +101,7 @@ async def append_images(
         (request, response),
         schemas.ImagesCreate,
         existing,
-        labels_from=labels_from,
+        wishes,
     )
 
 

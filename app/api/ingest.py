@@ -3,10 +3,10 @@
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from sqlalchemy.orm import Session
 
@@ -35,34 +35,55 @@ class Ingest:
     target: str  # what the request is about, so that no key is used for two things
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """How the images are to be taken in: from the query, or from the body if it is JSON."""
+
+    labels_from: str = "none"
+    priority: int = 0
+    webhook_url: str | None = None
+    name: str = ""
+
+
+def query_wishes(
+    labels_from: Annotated[schemas.LabelsFrom, Query()] = "none",
+    priority: Annotated[int, Query(ge=-100, le=100, description="Higher runs sooner.")] = 0,
+    webhook_url: Annotated[
+        str | None, Query(max_length=2000, description="Told, signed, when the job ends.")
+    ] = None,
+) -> Wishes:
+    return Wishes(labels_from=labels_from, priority=priority, webhook_url=webhook_url)
+
+
+WishesDep = Annotated[Wishes, Depends(query_wishes)]
+
+
 async def start_ingest(
     ingest: Ingest,
     http: tuple[Request, Response],
     schema: type[schemas.ImagesCreate],
     get_dataset: GetDataset,
-    *,
-    labels_from: str,
-    name: str = "",
+    wishes: Wishes,
 ) -> schemas.Job:
-    """`labels_from` and `name` are the query's; those of a JSON body count more."""
     request, response = http
     with idempotency.in_flight(ingest.tenant, ingest.key):
         received = await receive(request, ingest.runtime, schema)
         if received.request is not None:
-            labels_from = received.request.labels_from
-            name = getattr(received.request, "name", name)
-        received.source["labels_from"] = labels_from
-        job = await run_in_threadpool(_accept, ingest, received, name, get_dataset)
+            wishes = Wishes(**received.request.model_dump(exclude={"source"}))
+        received.source["labels_from"] = wishes.labels_from
+        job = await run_in_threadpool(_accept, ingest, received, wishes, get_dataset)
     accepted(response, job)
     return job
 
 
-def _accept(ingest: Ingest, received: Received, name: str, get_dataset: GetDataset) -> schemas.Job:
+def _accept(
+    ingest: Ingest, received: Received, wishes: Wishes, get_dataset: GetDataset
+) -> schemas.Job:
     """Dataset, job and idempotency key in one commit; without it what was sent is dropped."""
-    runtime, wishes, kept = ingest.runtime, received.request, False
+    runtime, kept = ingest.runtime, False
 
     def create(session: Session) -> dict[str, Any]:
-        dataset = get_dataset(session, name)
+        dataset = get_dataset(session, wishes.name)
         source = _with_upload(session, ingest, received.source)
         row = create_ingest_job(
             session, tenant=ingest.tenant, dataset=dataset, source=source, request=wishes
@@ -70,10 +91,10 @@ def _accept(ingest: Ingest, received: Received, name: str, get_dataset: GetDatas
         return schemas.Job.of(row).model_dump(mode="json")
 
     try:
-        check_webhook_url(runtime.settings, wishes.webhook_url if wishes else None)
+        check_webhook_url(runtime.settings, wishes.webhook_url)
         check_source(runtime, received.source)
         answer, kept = idempotency.answer_once(
-            runtime.db, ingest.tenant, ingest.key, _request_hash(ingest, received, name), create
+            runtime.db, ingest.tenant, ingest.key, _request_hash(ingest, received, wishes), create
         )
     finally:
         if not kept and received.key is not None:
@@ -94,9 +115,6 @@ def _with_upload(session: Session, ingest: Ingest, source: dict[str, Any]) -> di
     return source | {"type": "archive", "key": key}
 
 
-def _request_hash(ingest: Ingest, received: Received, name: str) -> str:
-    wishes = received.request
-    parts = [ingest.target, name, received.source["labels_from"], received.digest]
-    if wishes is not None:
-        parts += [str(wishes.priority), str(wishes.webhook_url)]
+def _request_hash(ingest: Ingest, received: Received, wishes: Wishes) -> str:
+    parts = [ingest.target, received.digest, asdict(wishes)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

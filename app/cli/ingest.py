@@ -138,7 +138,7 @@ def _create(
     told: dict[str, Any],
 ) -> Job:
     if choice.manifest:
-        return client.upload_manifest(choice.manifest, name=name)
+        return client.upload_manifest(choice.manifest, name=name, **told)
     if choice.source or choice.resume:
         source = choice.source or choice.finished_upload(client)
         called = name or _default_name(choice)
@@ -150,6 +150,7 @@ def _create(
             labels_from=labels_from,
             resumable=choice.resumable,
             progress=progress,
+            **told,
         )
 
 
@@ -161,7 +162,7 @@ def _append(
     told: dict[str, Any],
 ) -> Job:
     if choice.manifest:
-        return client.append_manifest(dataset_id, choice.manifest)
+        return client.append_manifest(dataset_id, choice.manifest, **told)
     if choice.source or choice.resume:
         source = choice.source or choice.finished_upload(client)
         return client.append_source(dataset_id, source, labels_from=labels_from, **told)
@@ -172,6 +173,7 @@ def _append(
             labels_from=labels_from,
             resumable=choice.resumable,
             progress=progress,
+            **told,
         )
 
 

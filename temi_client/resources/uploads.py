@@ -63,6 +63,8 @@ class UploadMethods(Resource):
         *,
         name: str | None = None,
         labels_from: LabelsFrom = "none",
+        webhook_url: str | None = None,
+        priority: int | None = None,
         idempotency_key: str | None = None,
         resumable: bool | None = None,
         progress: Progress | None = None,
@@ -70,7 +72,12 @@ class UploadMethods(Resource):
         """Send an archive, a folder or a list of images; the answer is the ingest job. Archives
         above 64 MiB go in resumable pieces unless `resumable` or a key of yours says otherwise."""
         chosen = _as_paths(source)
-        settings = {"name": name or default_name(chosen), "labels_from": labels_from}
+        settings = {
+            "name": name or default_name(chosen),
+            "labels_from": labels_from,
+            "webhook_url": webhook_url,
+            "priority": priority,
+        }
         return self._send_images(
             "/v1/datasets", chosen, settings, idempotency_key, resumable, progress
         )
@@ -81,6 +88,8 @@ class UploadMethods(Resource):
         source: PathLike | Sequence[PathLike],
         *,
         labels_from: LabelsFrom = "none",
+        webhook_url: str | None = None,
+        priority: int | None = None,
         idempotency_key: str | None = None,
         resumable: bool | None = None,
         progress: Progress | None = None,
@@ -89,7 +98,7 @@ class UploadMethods(Resource):
         return self._send_images(
             _images(dataset_id),
             _as_paths(source),
-            {"labels_from": labels_from},
+            {"labels_from": labels_from, "webhook_url": webhook_url, "priority": priority},
             idempotency_key,
             resumable,
             progress,
@@ -130,18 +139,35 @@ class UploadMethods(Resource):
         return self._send_source(_images(dataset_id), source, settings, idempotency_key)
 
     def upload_manifest(
-        self, path: PathLike, *, name: str | None = None, idempotency_key: str | None = None
+        self,
+        path: PathLike,
+        *,
+        name: str | None = None,
+        webhook_url: str | None = None,
+        priority: int | None = None,
+        idempotency_key: str | None = None,
     ) -> Job:
         """A CSV or JSON lines file that names the images, their labels and metadata."""
         manifest = _manifest(path)
-        settings = {"name": name or default_name(manifest)}
+        settings = {
+            "name": name or default_name(manifest),
+            "webhook_url": webhook_url,
+            "priority": priority,
+        }
         return self._send_body("/v1/datasets", file_body(manifest), settings, idempotency_key)
 
     def append_manifest(
-        self, dataset_id: str, path: PathLike, *, idempotency_key: str | None = None
+        self,
+        dataset_id: str,
+        path: PathLike,
+        *,
+        webhook_url: str | None = None,
+        priority: int | None = None,
+        idempotency_key: str | None = None,
     ) -> Job:
         body = file_body(_manifest(path))
-        return self._send_body(_images(dataset_id), body, {}, idempotency_key)
+        settings = {"webhook_url": webhook_url, "priority": priority}
+        return self._send_body(_images(dataset_id), body, settings, idempotency_key)
 
     def upload_resumable(
         self,
@@ -198,7 +224,7 @@ class UploadMethods(Resource):
 
     def _send_body(self, path: str, body: Body, params: Mapping[str, Any], key: str | None) -> Job:
         response = self._transport.send(
-            "POST", path, params=dict(params), body=body, headers=idempotency(key)
+            "POST", path, params=given(params), body=body, headers=idempotency(key)
         )
         return Job.model_validate_json(response.content)
 

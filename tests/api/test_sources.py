@@ -197,3 +197,16 @@ def test_manifests_that_are_refused(
 ) -> None:
     assert words in refused(client, 422, code, content=content, headers=headers)["detail"]
     assert not [path for path in runtime.storage.root.rglob("*") if path.is_file()]
+
+
+def test_what_the_query_wishes_reaches_the_job(client: TestClient) -> None:
+    wishes = {"priority": "7", "labels_from": "folder"}
+    job = client.post("/v1/datasets", params=wishes, content=zip_of({"a/b.png": png_bytes()}))
+    assert (job.status_code, job.json()["priority"]) == (202, 7)
+    refused = client.post(
+        "/v1/datasets",
+        params={"webhook_url": "https://nobody.example"},
+        content=zip_of({"a.png": png_bytes()}),
+    )
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["field"] == "webhook_url"

@@ -26,7 +26,7 @@ def finished(service: Any, dataset: Dataset) -> Any:
         return client.wait(client.cluster(dataset.id, 3, model_name="calm", steps=150).id)
 
 
-def assignments(client: TemiClient, job: Any) -> list[tuple[str, int, float]]:
+def assignments(client: TemiClient, job: Any) -> list[tuple[str, int | None, float]]:
     rows = client.assignments(job.result["clustering_id"])
     return [(row.image_id, row.cluster_id, row.probability) for row in rows]
 
