@@ -1,6 +1,5 @@
 """Single images: what is known of them, their bytes, a small picture."""
 
-import threading
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
@@ -11,12 +10,11 @@ from app.api.deps import RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
 from app.core import dataset_changes as changes
 from app.core import datasets
-from app.core.blobs import thumbnail_key
-from app.core.images import MEDIA_TYPES, decode_image, thumbnail
+from app.core.images import MEDIA_TYPES
 from app.core.job_requests.ingest import get_unused_dataset
-from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from app.core.tables import Image
+from app.core.thumbnails import get_thumbnail
 
 router = APIRouter(prefix="/v1/images", tags=["images"], responses=responses(401, 404, 422, 503))
 
@@ -25,7 +23,6 @@ _FOREVER = {
     "Cache-Control": "private, max-age=31536000, immutable",
     "X-Content-Type-Options": "nosniff",
 }
-_decoding = threading.BoundedSemaphore(2)  # a photo may take 150 MB while it is made small
 
 
 def load_image(
@@ -83,7 +80,7 @@ def read_thumbnail(
     headers = {**_FOREVER, "ETag": tag}
     if _is_known(if_none_match, tag):
         return Response(status_code=304, headers=headers)
-    data = _thumbnail(runtime, image.sha256, int(size))
+    data = get_thumbnail(runtime, image.sha256, int(size))
     return Response(data, media_type="image/webp", headers=headers)
 
 
@@ -102,15 +99,3 @@ def _is_known(if_none_match: str | None, tag: str) -> bool:
     """Whether one of the tags that the client holds is this one; weak ones will do."""
     held = [part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")]
     return tag in held or "*" in held
-
-
-def _thumbnail(runtime: Runtime, sha256: str, size: int) -> bytes:
-    key = thumbnail_key(sha256, size)
-    if runtime.storage.exists(key):
-        return runtime.storage.read(key)
-    with _decoding:
-        original = runtime.storage.read(blob_key(sha256))
-        limit = runtime.settings.max_image_pixels
-        data = thumbnail(decode_image(original, max_pixels=limit).image, size)
-    runtime.storage.write(key, data)
-    return data

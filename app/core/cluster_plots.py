@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Drawing = Callable[[], "Figure"]
 
 _BINS = 50
-_CONFUSION_SIDE = 50  # clusters and labels shown at most
+_CONFUSION_SIDE = 40  # clusters and labels shown at most
 _drawing = threading.Lock()  # one figure at a time: matplotlib shares caches between threads
 
 

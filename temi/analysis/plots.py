@@ -5,6 +5,7 @@ Figures are made without pyplot: no window system, and nothing global that would
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _BLUE, _RED, _GRAY = "#3b6ea5", "#c0392b", "#8a8f98"
 _NUMBERED_CELLS = 400  # a table with more of them is read by its colors alone
 _NAME_LENGTH = 28
+_STEPS = 2_000  # more than there are pixels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +61,15 @@ def plot_cluster_sizes(sizes: npt.ArrayLike) -> "Figure":
     """Images in each cluster, largest cluster first, and the size that all would have if equal."""
     figure, axes = _figure()
     ordered = np.sort(np.asarray(sizes))[::-1]  # (C,)
-    # Steps, not bars: a bar is an object of its own, and there may be 25,000 of them.
-    axes.stairs(ordered, fill=True, color=_BLUE)
+    # Steps, not bars: a bar is an object of its own, and there may be 25,000 of them. Clusters that
+    # would share a pixel are shown by the first of them.
+    stride = max(1, len(ordered) // _STEPS)
+    edges = [*range(0, len(ordered), stride), len(ordered)]
+    axes.stairs(ordered[::stride], edges, fill=True, color=_BLUE)
     if len(ordered):
         mean = float(ordered.mean())
         axes.axhline(mean, color=_RED, label=f"equal sizes: {mean:.3g}")
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="upper right")  # to look for the best place takes seconds
     axes.set(xlabel="cluster, by size", ylabel="images", ylim=(0, None))
     axes.margins(x=0)
     return figure
@@ -109,14 +114,15 @@ def plot_confusion(
     order = np.lexsort((-most, counts.argmax(axis=1), most == 0))  # empty ones last
     counts, clusters = counts[order], [clusters[row] for row in order]
     rows, columns = counts.shape
-    figure, axes = _figure(width=3 + 0.3 * columns, height=2.2 + 0.26 * rows)
+    cell = 0.3 if counts.size <= _NUMBERED_CELLS else 0.17  # inches
+    figure, axes = _figure(width=3 + cell * columns, height=2.2 + cell * rows)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     axes.set_xticks(range(columns), [_shown(label) for label in labels], rotation=90)
     axes.set_yticks(range(rows), [_shown(name) for name in clusters])
     for tick in (*axes.get_xticklabels(), *axes.get_yticklabels()):
         tick.set_parse_math(False)  # a dollar in a name is a dollar
-    axes.tick_params(length=0, labelsize=8)
+    axes.tick_params(length=0, labelsize=8 if counts.size <= _NUMBERED_CELLS else 7)
     axes.set(xlabel="true label", ylabel="cluster")
     axes.spines[["top", "right"]].set_visible(True)
     if counts.size <= _NUMBERED_CELLS:
@@ -135,18 +141,20 @@ def plot_training(curves: TrainingCurves) -> "Figure":
 
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
-    lines = [np.column_stack([curves.steps, head]) for head in curves.losses.T]
+    stride = max(1, len(curves.steps) // _STEPS)
+    lines = [np.column_stack([curves.steps, head])[::stride] for head in curves.losses.T]
     left.add_collection(LineCollection(lines, colors=_BLUE, alpha=0.35, linewidths=0.8))
     best = int(np.nan_to_num(curves.losses[-1], nan=np.inf).argmin())
     left.plot(curves.steps, curves.losses[:, best], color=_RED, label=f"best head: {best}")
     left.autoscale_view()
     left.set(xlabel="step", ylabel="loss", title=f"{curves.losses.shape[1]} heads")
-    left.legend(frameon=False)
+    left.legend(frameon=False, loc="upper right")
     right.plot(curves.use_steps, curves.occupancy_entropy, color=_BLUE, label="H(q(c))")
     right.plot(curves.use_steps, curves.conditional_entropy, color=_RED, label="H(q(c|x))")
     right.axhline(curves.max_entropy, color=_GRAY, linestyle="--", label="log C")
-    right.set(xlabel="step", ylabel="entropy (nats)", ylim=(0, None), title="use of the clusters")
-    right.legend(frameon=False)
+    right.set(xlabel="step", ylabel="entropy (nats)", title="use of the clusters")
+    right.set_ylim(0, 1.05 * curves.max_entropy)
+    right.legend(frameon=False, loc="center right")
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     return figure
@@ -163,8 +171,13 @@ def _figure(width: float = 6, height: float = 4) -> tuple["Figure", "Axes"]:
 
 def _shown(name: str) -> str:
     """As the font can draw it: it has no Chinese, for instance, and would warn of each letter."""
+    short = name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
+    return "".join(c if c.isprintable() and ord(c) in _letters() else "□" for c in short)
+
+
+@cache
+def _letters() -> frozenset[int]:
+    """All that the font has."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
-    known = get_font(findfont(FontProperties())).get_charmap()
-    short = name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
-    return "".join(c if c.isprintable() and ord(c) in known else "□" for c in short)
+    return frozenset(get_font(findfont(FontProperties())).get_charmap())

@@ -96,10 +96,10 @@ def test_a_split(any_client: TestClient, any_runtime: Runtime, url: str) -> None
         clustering = session.get_one(Clustering, url.rpartition("/")[2])
         clustering.embedding_folder = "embeddings/x"
 
-    answer = edit(any_client, url, body, **{"Idempotency-Key": "s"})
+    answer = edit(any_client, url, body, 1, **{"Idempotency-Key": "s"})
     assert (answer.status_code, answer.json()["new_cluster_ids"]) == (201, [3])
     assert places(any_client, url) == [0, 1, 0, 1, 3, 1]
-    again = edit(any_client, url, body, **{"Idempotency-Key": "s"})
+    again = edit(any_client, url, body, 1, **{"Idempotency-Key": "s"})
     assert (again.status_code, again.json()) == (201, answer.json())
     assert edit(any_client, url, body).json()["code"] == "revision_stale"
     answer = edit(any_client, url, body | {"parts": 3}, 2)
@@ -185,8 +185,8 @@ def test_forms_of_a_revision(any_client: TestClient, url: str) -> None:
 
 
 def test_revisions_of_a_header() -> None:
-    assert parse_revisions('"3"') == {3}
-    assert parse_revisions('W/"3", "12","x"') == {3, 12}
+    assert parse_revisions('"3"') == frozenset({3})
+    assert parse_revisions('W/"3", "12","x"') == frozenset({3, 12})
     assert parse_revisions(" * ") is None
     with pytest.raises(RevisionRequired):
         parse_revisions(None)

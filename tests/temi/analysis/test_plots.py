@@ -4,7 +4,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from temi.analysis.plots import plot_beta_curve, plot_cluster_sizes, plot_probabilities
+from temi.analysis.plots import (
+    TrainingCurves,
+    plot_beta_curve,
+    plot_cluster_sizes,
+    plot_confusion,
+    plot_probabilities,
+    plot_probability_counts,
+    plot_training,
+)
 from temi.analysis.sweep import BetaCurve, BetaPoint
 
 if TYPE_CHECKING:
@@ -74,4 +82,57 @@ def test_probabilities_are_counted() -> None:
     heights = [bar.get_height() for bar in figure.axes[0].patches]  # type: ignore[attr-defined]
     assert heights == [1, 0, 0, 0, 0, 0, 0, 0, 0, 3]
     assert "mean 0.74" in legend(figure)
+    assert png(figure).startswith(b"\x89PNG")
+
+
+def test_as_many_clusters_as_there_may_be() -> None:
+    sizes = np.random.default_rng(0).integers(0, 500, 25_000)
+    assert png(plot_cluster_sizes(sizes)).startswith(b"\x89PNG")
+
+
+def test_nothing_to_draw() -> None:
+    assert png(plot_cluster_sizes([])).startswith(b"\x89PNG")
+    assert png(plot_cluster_sizes([0, 0])).startswith(b"\x89PNG")
+    figure = plot_probability_counts([0, 0], mean=None, median=None)
+    assert png(figure).startswith(b"\x89PNG")
+
+
+def test_a_good_clustering_shows_as_a_diagonal() -> None:
+    counts = np.array([[0, 1, 9], [0, 0, 0], [8, 0, 0], [0, 7, 2]])
+    figure = plot_confusion(counts, ["c", "empty", "a", "b"], ["A", "B", "C"])
+
+    axes = figure.axes[0]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b", "c", "empty"]
+    assert [text.get_text() for text in axes.texts] == ["8", "7", "2", "1", "9"]
+    shares = np.asarray(axes.get_images()[0].get_array())
+    np.testing.assert_allclose(shares[1], [0, 7 / 9, 2 / 9])
+    assert png(figure).startswith(b"\x89PNG")
+
+
+def test_any_name_can_be_drawn() -> None:
+    names = ["ねこ $\\frac{", "$x$ & <b>", "\n\x00\ufffe", "é" * 99]
+    figure = plot_confusion(np.eye(4, dtype=np.int64), names, names)
+    assert figure.axes[0].get_yticklabels()[0].get_text() == "□□ $\\frac{"
+    assert png(figure).startswith(b"\x89PNG")
+
+
+def test_a_large_table_has_no_numbers() -> None:
+    names = [str(number) for number in range(50)]
+    figure = plot_confusion(np.eye(50, dtype=np.int64), names, names)
+    assert not figure.axes[0].texts
+    assert png(figure).startswith(b"\x89PNG")
+
+
+def test_training_curves() -> None:
+    curves = TrainingCurves(
+        steps=np.array([1, 10, 20]),
+        losses=np.array([[3.0, 2.0], [2.0, 1.0], [0.5, np.nan]]),
+        use_steps=np.array([1, 20]),
+        occupancy_entropy=np.array([0.1, 1.0]),
+        conditional_entropy=np.array([1.0, 0.2]),
+        max_entropy=1.1,
+    )
+    figure = plot_training(curves)
+    assert legend(figure) == ["best head: 0"]
+    assert len(figure.axes[1].get_lines()) == 3
     assert png(figure).startswith(b"\x89PNG")
