@@ -15,6 +15,20 @@ _USE_SECONDS = 2.0  # between two looks at how the clusters are used
 _POINTS = 500  # within each tenfold of the time so far; a run of days has a few thousand
 
 
+class Pace:
+    """When the next point of a curve is due: at every report at first, then less and less often."""
+
+    def __init__(self) -> None:
+        self._started = self._shown_at = time.monotonic()
+
+    def due(self, *, last: bool) -> bool:
+        now = time.monotonic()
+        if not last and now - self._shown_at < (now - self._started) / _POINTS:
+            return False
+        self._shown_at = now
+        return True
+
+
 class TrainingCurve:
     """Draws no random numbers and changes nothing of the trainer: a watched run is the same run."""
 
@@ -26,12 +40,11 @@ class TrainingCurve:
         # Evenly over the set: collections are often uploaded group by group.
         rows = np.linspace(0, len(features) - 1, count).astype(np.int64)
         self._sample = np.asarray(features[rows])
-        self._started = self._shown_at = time.monotonic()
+        self._pace = Pace()
         self._used_at = 0.0
 
     def show(self, trainer: Trainer, report: TrainReport) -> None:
-        now = time.monotonic()
-        if not report.done and now - self._shown_at < (now - self._started) / _POINTS:
+        if not self._pace.due(last=report.done):
             return
         values: dict[str, object] = {
             "loss": _rounded(report.loss),
@@ -39,11 +52,10 @@ class TrainingCurve:
             "best_head": report.best_head,
             "learning_rate": _rounded(report.learning_rate),
         }
-        if report.done or now - self._used_at >= _USE_SECONDS:
+        if report.done or time.monotonic() - self._used_at >= _USE_SECONDS:
             values |= self._cluster_use(trainer, report.best_head)
             self._used_at = time.monotonic()
         self._context.curve(report.step, values)
-        self._shown_at = now
 
     def _cluster_use(self, trainer: Trainer, head: int) -> dict[str, object]:
         confidence = measure_confidence(trainer.model(head).predict_proba(self._sample))

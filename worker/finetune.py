@@ -17,6 +17,7 @@ from temi.finetune import FinetuneConfig, Finetuner, FinetuneReport, backbone_te
 from temi.model import ClusterModel
 from worker.artefacts import load_json, save_json
 from worker.context import JobContext
+from worker.curves import Pace
 from worker.embedding import EmbeddingFiles, embed_dataset, read_picture
 from worker.evaluation import evaluate_clustering
 from worker.mining import NeighborFiles, mine
@@ -90,8 +91,12 @@ def tune(job: FinetuneJob) -> None:
         device=job.context.runtime.settings.device,
     )
 
+    pace = Pace()
+
     def show(report: FinetuneReport) -> None:
-        job.context.curve(report.step, {"loss": report.loss})
+        if pace.due(last=report.done):
+            values = {"loss": report.loss, "best_head": report.best_head}
+            job.context.curve(report.step, values)
 
     def save(report: FinetuneReport) -> None:
         backbone, model = tuner.finish()

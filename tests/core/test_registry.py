@@ -79,6 +79,16 @@ def test_aliases(any_runtime: Runtime, make_job: MakeJob) -> None:
             registry.remove_alias(session, registry.get_model(session, "t", "cats"), "previous")
 
 
+def test_versions_by_number(any_runtime: Runtime, make_job: MakeJob) -> None:
+    for _ in range(2):
+        _add(any_runtime, make_job().id)
+    with any_runtime.db.read() as session:
+        assert registry.resolve(session, "t", "cats/versions/1")[1].version == 1
+        for missing in ("cats/versions/3", "dogs/versions/1", "cats/versions/", "cats/versions/-1"):
+            with pytest.raises(NotFound):
+                registry.resolve(session, "t", missing)
+
+
 @pytest.mark.parametrize("alias", ["latest", "", "Upper", "1st", "a" * 65, "a b", "a\n"])
 def test_aliases_that_are_refused(any_runtime: Runtime, make_job: MakeJob, alias: str) -> None:
     _add(any_runtime, make_job().id)
