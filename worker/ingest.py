@@ -19,11 +19,12 @@ from app.core.job_requests.ingest import drop_upload
 from app.core.jobs import Progress, finish
 from app.core.sources.base import Member, Source
 from app.core.sources.opening import open_source
+from app.core.storage import Batch
 from app.core.tables import Dataset, DatasetIssue, Image
 from worker.context import JobContext, Meter
 from worker.prefetch import prefetch
 
-_COMMIT_ROWS = 500
+_COMMIT_ROWS = 2_000
 _COMMIT_SECONDS = 2.0
 
 
@@ -50,7 +51,9 @@ def run_ingest(context: JobContext) -> None:
         images, _, issues = count_rows(session, context.job.dataset_id, _first(context))
     meter = context.meter("ingest", total=source.total, completed=images + issues)
     meter.failed = issues
-    for batch in _batches(_stored(context, source, done), meter):
+    blobs = context.runtime.storage.many()
+    for batch in _batches(_stored(context, source, done, blobs), meter):
+        blobs.keep()  # rows never tell of bytes that a power cut could take
         _save(context, batch)
         meter.checkpoint()
     _complete(context, time.monotonic() - started)
@@ -61,19 +64,21 @@ def _first(context: JobContext) -> int:
     return int(context.job.config["first_position"])
 
 
-def _stored(context: JobContext, source: Source, done: int) -> Iterator[dict[str, Any]]:
+def _stored(
+    context: JobContext, source: Source, done: int, blobs: Batch
+) -> Iterator[dict[str, Any]]:
     """Rows in the order of the source. An archive is read in that order, others all over."""
     first = _first(context)
     members = (member for member in source.members if first + member.position > done)
     decoding = threading.BoundedSemaphore(context.runtime.settings.threads)
     if source.parallel_reads:
         return prefetch(
-            lambda member: _store_member(context, _read_one(member), decoding),
+            lambda member: _store_member(context, _read_one(member), decoding, blobs),
             members,
             threads=source.parallel_reads,
         )
     return prefetch(
-        lambda read: _store_member(context, read, decoding),
+        lambda read: _store_member(context, read, decoding, blobs),
         (_read_one(member) for member in members),
         threads=context.runtime.settings.threads,
     )
@@ -87,7 +92,7 @@ def _read_one(member: Member) -> _Read:
 
 
 def _store_member(
-    context: JobContext, read: _Read, decoding: threading.BoundedSemaphore
+    context: JobContext, read: _Read, decoding: threading.BoundedSemaphore, blobs: Batch
 ) -> dict[str, Any]:
     """The row of a member: an image's if it decodes, else an issue's."""
     member = read.member
@@ -105,7 +110,7 @@ def _store_member(
     except ImageRejected as error:
         return common | {"code": error.code, "detail": error.detail}
     sha256 = hashlib.sha256(read.data).hexdigest()
-    keep_blob(context.runtime.storage, sha256, read.data)
+    keep_blob(context.runtime.storage, sha256, read.data, blobs)
     return common | {
         "sha256": sha256,
         "width": decoded.image.width,

@@ -172,7 +172,13 @@ def _zip_member_count(path: Path) -> int:
         file.seek(max(0, path.stat().st_size - 65_557))
         tail = file.read()
     at = tail.rfind(b"PK\x05\x06")
-    return struct.unpack_from("<H", tail, at + 10)[0] if 0 <= at <= len(tail) - 22 else 0
+    if not 0 <= at <= len(tail) - 22:
+        return 0
+    (count,) = struct.unpack_from("<H", tail, at + 10)
+    large = tail.rfind(b"PK\x06\x06", 0, at)  # more than 65,534 stand in a record of their own
+    if count == 0xFFFF and 0 <= large <= len(tail) - 40:
+        (count,) = struct.unpack_from("<Q", tail, large + 32)
+    return int(count)
 
 
 class _Metered:

@@ -55,6 +55,9 @@ class LocalStorage:
         finally:
             aside.unlink(missing_ok=True)
 
+    def many(self) -> "Batch":
+        return Batch(self, self._aside)
+
     def delete(self, key: str) -> None:
         self.path(key).unlink(missing_ok=True)
 
@@ -74,6 +77,46 @@ class LocalStorage:
         return len(stale)
 
 
+class Batch:
+    """Many small files that appear together: the disk is waited for once, not once a file.
+
+    Threads may add at the same time. Until `keep` ends, none of the keys holds its new file.
+    """
+
+    def __init__(self, storage: LocalStorage, aside: Path) -> None:
+        self._storage = storage
+        self._folder = aside
+        self._waiting: dict[str, Path] = {}
+
+    def write(self, key: str, data: bytes) -> None:
+        aside = self._folder / uuid4().hex
+        try:
+            aside.write_bytes(data)
+        except OSError as error:
+            aside.unlink(missing_ok=True)
+            raise_if_full(error)
+            raise
+        self._waiting[key] = aside
+
+    def keep(self) -> None:
+        """All that was written before the call is on the disk under its key."""
+        ready = [self._waiting.popitem() for _ in range(len(self._waiting))]
+        try:
+            for _, aside in ready:
+                _sync(aside)
+            finals = [self._storage.path(key) for key, _ in ready]
+            folders = {final.parent for final in finals}
+            for folder in folders:
+                folder.mkdir(parents=True, exist_ok=True)
+            for (_, aside), final in zip(ready, finals, strict=True):
+                aside.replace(final)
+            for folder in folders:
+                _sync(folder)
+        except OSError as error:
+            raise_if_full(error)
+            raise
+
+
 def blob_key(sha256: str) -> str:
     return f"sha256/{sha256[:2]}/{sha256}"
 
@@ -88,8 +131,12 @@ def raise_if_full(error: OSError) -> None:
 def _rename(aside: Path, final: Path) -> None:
     final.parent.mkdir(parents=True, exist_ok=True)
     aside.replace(final)
-    folder = os.open(final.parent, os.O_RDONLY)
+    _sync(final.parent)  # the new name itself must survive a power cut
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)  # the new name itself must survive a power cut
+        os.fsync(file)
     finally:
-        os.close(folder)
+        os.close(file)

@@ -319,14 +319,18 @@ def _change_datasets() -> None:
         batch_op.drop_column("labels_from")
     with op.batch_alter_table("images") as batch_op:
         batch_op.add_column(sa.Column("attributes", _JSON, nullable=False, server_default="{}"))
-        batch_op.create_index("ix_images_dataset_id_sha256", ["dataset_id", "sha256"], unique=False)
+        batch_op.create_index(
+            "ix_images_dataset_id_sha256_position",
+            ["dataset_id", "sha256", "position"],
+            unique=False,
+        )
     with op.batch_alter_table("images") as batch_op:
         batch_op.alter_column("attributes", server_default=None)
 
 
 def _restore_datasets() -> None:
     with op.batch_alter_table("images") as batch_op:
-        batch_op.drop_index("ix_images_dataset_id_sha256")
+        batch_op.drop_index("ix_images_dataset_id_sha256_position")
         batch_op.drop_column("attributes")
     with op.batch_alter_table("datasets") as batch_op:
         batch_op.add_column(

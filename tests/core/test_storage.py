@@ -136,3 +136,24 @@ def test_clean_removes_only_what_is_old(storage: LocalStorage) -> None:
 
 def test_blobs_are_spread_over_folders() -> None:
     assert blob_key("abcd") == "sha256/ab/abcd"
+
+
+def test_a_batch_appears_whole_when_it_is_kept(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    batch = storage.many()
+    for number in range(20):
+        batch.write(f"folder{number % 3}/{number}", bytes([number]))
+    assert not any(storage.exists(f"folder{number % 3}/{number}") for number in range(20))
+    batch.keep()
+    assert [storage.read(f"folder{n % 3}/{n}") for n in range(20)] == [
+        bytes([n]) for n in range(20)
+    ]
+    assert list((tmp_path / "tmp").iterdir()) == []
+    batch.keep()  # nothing waits: nothing happens
+
+
+def test_a_batch_on_a_full_disk_says_so(small_disk: Path) -> None:
+    batch = LocalStorage(small_disk).many()
+    with pytest.raises(StorageFull):
+        for number in range(64):
+            batch.write(f"{number}", b"x" * 65_536)

@@ -32,7 +32,7 @@ class Image(Base):
     __tablename__ = "images"
     __table_args__ = (
         Index("ix_images_dataset_id_position", "dataset_id", "position", unique=True),
-        Index("ix_images_dataset_id_sha256", "dataset_id", "sha256"),
+        Index("ix_images_dataset_id_sha256_position", "dataset_id", "sha256", "position"),
     )
 
     id: Mapped[str] = id_column()
