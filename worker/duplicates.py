@@ -90,7 +90,7 @@ def list_near(context: JobContext, near: NearDuplicates) -> None:
         for part in chunks(len(values)):
             session.execute(insert(Duplicate), values[part])
     if values:
-        context.log(f"{len(values):,} images are near duplicates of earlier ones.")
+        context.log(f"Near duplicates of earlier images: {len(values):,}.")
 
 
 def _near_pairs(

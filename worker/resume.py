@@ -9,7 +9,7 @@ from torch import Tensor
 
 from worker.stages import EmbeddedJob
 
-_FIRST_STEPS = 10
+FIRST_STEPS = 10
 _SECONDS_A_REPORT = 0.5
 
 
@@ -50,6 +50,7 @@ def run_resumable(
     *,
     show: Callable[[ReportT], None],
     save: Callable[[ReportT], None],
+    first_steps: int = FIRST_STEPS,
 ) -> None:
     """To the end, from the last checkpoint if there is one; the bits come out the same."""
     if job.storage.exists(job.checkpoint_key):
@@ -57,7 +58,7 @@ def run_resumable(
         job.context.log(f"Goes on from a checkpoint at step {run.step:,}.")
     job.context.forget_curve_after(run.step)
     meter = job.context.meter(stage, total=run.total_steps, completed=run.step)
-    steps, saved_at = _FIRST_STEPS, time.monotonic()
+    steps, saved_at = first_steps, time.monotonic()
     report = run.report()
     while not run.done:
         started = time.monotonic()

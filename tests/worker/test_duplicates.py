@@ -67,7 +67,7 @@ def test_every_job_lists_the_near_duplicates_anew(any_runtime: Runtime, claimed:
     job = cluster_job(any_runtime, dataset_id, steps=2)
     run_cluster(claimed(any_runtime, job.id))
     assert listed(any_runtime) == {3: 1}
-    assert "1 images are near duplicates of earlier ones." in log_of(any_runtime, job)
+    assert "Near duplicates of earlier images: 1." in log_of(any_runtime, job)
 
     append(any_runtime, dataset_id, [brighter(PICTURES[20])])
     for mode in ("none", "exact", "near"):

@@ -76,7 +76,7 @@ def test_a_new_version_has_its_own_backbone(
     assert version.manifest["backbone"] == "tiny"
     first = version_of(runtime, trained)
     assert version.manifest["weights_sha256"] != first.manifest["weights_sha256"]
-    assert list(curve(runtime, job)) == [2]
+    assert list(curve(runtime, job)) == [1, 2]
     clusterings = [clustering_of(runtime, one) for one in (trained, job)]
     assert clusterings[0].embedding_folder != clusterings[1].embedding_folder
     assert len(assignments(runtime, job)) == 30
@@ -120,7 +120,6 @@ def test_a_changed_file_is_not_used(
 def test_a_killed_run_goes_on_to_the_same_bits(
     runtime: Runtime, claimed: Claimed, trained: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resume, "_FIRST_STEPS", 1)
     monkeypatch.setattr(resume, "_SECONDS_A_REPORT", 0.0)  # one step a report
     calm, disturbed = (finetune_job(runtime, steps=4) for _ in range(2))
     run_finetune(claimed(runtime, calm.id))
