@@ -99,30 +99,26 @@ def timed_job(client: TemiClient, job: Any, what: str, count: int) -> Any:
 
 
 def page_costs(url: str, path: str, pages: int) -> None:
-    """The time of the first page of ten and of the one that is `pages` further on."""
-    first = _page_milliseconds(url, path, None)
+    """The time of the first page of ten rows and of a late one, asked for in turns."""
     cursor = None
     for _ in range(pages // 100):
         cursor = httpx.get(f"{url}{path}", params=_asked(1000, cursor)).json()["next_cursor"]
         if cursor is None:
             raise SystemExit("fewer images than pages; ask for fewer pages")
-    last = _page_milliseconds(url, path, cursor)
-    print(f"page 1 of ten rows    {first:8.2f} ms   {path.rpartition('/')[2]}")
-    print(f"page {pages:<9d}        {last:8.2f} ms   ratio {last / first:.2f}", flush=True)
+    times: dict[str | None, list[float]] = {None: [], cursor: []}
+    with httpx.Client(base_url=url) as http:
+        for _ in range(100):
+            for start, taken in times.items():
+                started = time.perf_counter()
+                http.get(path, params=_asked(10, start)).raise_for_status()
+                taken.append(1000 * (time.perf_counter() - started))
+    first, last = (statistics.median(taken) for taken in times.values())
+    what = path.rpartition("/")[2]
+    print(f"{what}: page 1 {first:.2f} ms, page {pages} {last:.2f} ms, ratio {last / first:.2f}")
 
 
 def _asked(limit: int, cursor: str | None) -> dict[str, Any]:
     return {"limit": limit} | ({"cursor": cursor} if cursor else {})
-
-
-def _page_milliseconds(url: str, path: str, cursor: str | None) -> float:
-    with httpx.Client(base_url=url) as http:
-        times = []
-        for _ in range(60):
-            started = time.perf_counter()
-            http.get(path, params=_asked(10, cursor)).raise_for_status()
-            times.append(1000 * (time.perf_counter() - started))
-    return statistics.median(times)
 
 
 def measure(url: str, pid: int, archive: Path, count: int, steps: int) -> None:
