@@ -12,6 +12,10 @@ from temi.standardize import chunks
 
 # Best of ten k-means++ starts: a baseline that loses only because of one bad start proves nothing.
 N_INIT = 10
+# Larger sets are fitted on a sample of so many rows, or so many a cluster: the centers hardly
+# move any more, and neither the time of ten starts nor the copy in memory grows further.
+FIT_ROWS = 20_000
+FIT_ROWS_A_CLUSTER = 50
 
 
 def kmeans(
@@ -25,14 +29,23 @@ def kmeans(
     n = features.shape[0]
     if not 1 <= n_clusters <= n:
         raise InvalidConfig("n_clusters", f"must be between 1 and the number of images, {n}")
+    size = max(FIT_ROWS, FIT_ROWS_A_CLUSTER * n_clusters)
+    if n <= size:
+        return np.asarray(_fit(unit_rows(features), n_clusters, seed).labels_, dtype=np.int64)
+    sample = np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
+    fitted = _fit(unit_rows(features[sample]), n_clusters, seed)
+    found = np.empty(n, dtype=np.int64)
+    for rows in chunks(n):
+        found[rows] = fitted.predict(unit_rows(features[rows]))
+    return found
+
+
+def _fit(rows: npt.NDArray[np.float32], n_clusters: int, seed: int) -> KMeans:
     with warnings.catch_warnings():
         # Fewer distinct rows than clusters: some clusters stay empty, which is no fault here.
         warnings.simplefilter("ignore", ConvergenceWarning)
         # The rows are a copy already: k-means may center it in place.
-        fitted = KMeans(n_clusters, n_init=N_INIT, random_state=seed, copy_x=False).fit(
-            unit_rows(features)
-        )
-    return np.asarray(fitted.labels_, dtype=np.int64)
+        return KMeans(n_clusters, n_init=N_INIT, random_state=seed, copy_x=False).fit(rows)
 
 
 def unit_rows(features: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:

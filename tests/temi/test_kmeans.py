@@ -5,6 +5,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import temi.kmeans
 from temi.errors import InvalidConfig
 from temi.kmeans import kmeans
 from temi.metrics import evaluate
@@ -38,6 +39,19 @@ def test_a_memory_map_is_only_read(mixture: Mixture, tmp_path: Path) -> None:
 
     np.testing.assert_array_equal(found, kmeans(features, 3))
     np.testing.assert_array_equal(features, before)
+
+
+def test_a_large_set_is_fitted_on_a_sample(
+    mixture: Mixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(temi.kmeans, "FIT_ROWS", 60)
+    monkeypatch.setattr(temi.kmeans, "FIT_ROWS_A_CLUSTER", 1)
+    features, labels = mixture(300, n_groups=4)
+
+    found = kmeans(features, 4, seed=1)
+
+    assert evaluate(list(labels), found).accuracy == 1.0
+    np.testing.assert_array_equal(found, kmeans(features, 4, seed=1))
 
 
 def test_more_clusters_than_images() -> None:
