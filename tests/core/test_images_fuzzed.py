@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from app.core.errors import ImageRejected
 from app.core.images import MEDIA_TYPES, decode_image
+from benchmarks.fuzzed_images import fuzz
 from tests.images import image_bytes
 
 # Pillow warns of much that it then reads; the service must cope when nobody makes it an error.
@@ -52,3 +53,10 @@ def test_every_truncation(format_: str) -> None:
     sample = _SAMPLES[format_]
     for length in range(len(sample)):
         _decode(sample[:length])
+
+
+def test_a_thousand_damaged_files() -> None:
+    """The short form of benchmarks/fuzzed_images.py."""
+    found = fuzz(1_000, seed=1)
+    assert found["refused"] + found["read"] == 1_000
+    assert found["slow"] == 0
