@@ -154,6 +154,10 @@ def test_a_batch_appears_whole_when_it_is_kept(tmp_path: Path) -> None:
 
 def test_a_batch_on_a_full_disk_says_so(small_disk: Path) -> None:
     batch = LocalStorage(small_disk).many()
-    with pytest.raises(StorageFull):
+
+    def fill() -> None:
         for number in range(64):
             batch.write(f"{number}", b"x" * 65_536)
+
+    with pytest.raises(StorageFull):
+        fill()
