@@ -41,6 +41,7 @@ _PATH = "/v1/uploads"
 
 
 def check_version(
+    _tenant: TenantDep,  # first of all: who has no key learns nothing else
     tus_resumable: Annotated[str | None, Header(description="Always `1.0.0`.")] = None,
 ) -> None:
     if tus_resumable != _VERSION:
