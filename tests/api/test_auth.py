@@ -36,9 +36,10 @@ def test_no_operation_without_the_key(guarded: TestClient, headers: dict[str, st
     for method, path in operations:
         answer = guarded.request(method, path, headers=headers)  # type: ignore[arg-type]
         if answer.status_code == 422:  # the placeholder is no number: only the key is missing
-            path = path.replace("{version}", "1")
+            path = path.replace("{version}", "1").replace("{cluster_id}", "1")
             answer = guarded.request(method, path, headers=headers)  # type: ignore[arg-type]
-        assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized"), path
+        assert answer.status_code == 401, (method, path)
+        assert method == "HEAD" or answer.json()["code"] == "unauthorized"  # HEAD has no body
         assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
