@@ -1,15 +1,30 @@
-"""Ten thousand damaged image files through the decoder: none may crash it or hold it up.
+"""Ten thousand damaged image files, to the decoder alone and to the API: none may crash either.
 
 .venv/bin/python -m benchmarks.fuzzed_images
 """
 
 import argparse
 import collections
+import io
+import logging
 import random
+import tempfile
 import time
+import zipfile
+from pathlib import Path
+
+import structlog
+from fastapi.testclient import TestClient
+from sqlalchemy import select
 
 from app.core.errors import ImageRejected
 from app.core.images import MEDIA_TYPES, decode_image
+from app.core.migrations import upgrade
+from app.core.runtime import Runtime
+from app.core.settings import Settings
+from app.core.tables import Image
+from app.main import create_app
+from tests.api.conftest import work_on
 from tests.images import image_bytes
 
 SLOW_SECONDS = 1.0
@@ -73,13 +88,41 @@ def fuzz(count: int, seed: int = 0) -> dict[str, float]:
     return {"files": count, "slowest seconds": round(slowest, 3), **outcomes}
 
 
+def fuzz_service(count: int, seed: int = 0) -> dict[str, int]:
+    """The same files as one upload, and a thumbnail of each that was taken: statuses by count."""
+    rng, originals = random.Random(seed), samples()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for number in range(count):
+            archive.writestr(f"{number}.jpg", damage(rng.choice(originals), rng))
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(_env_file=None, data_dir=Path(folder), max_bad_fraction=1.0)  # type: ignore[call-arg]
+        runtime = Runtime(settings)
+        upgrade(runtime.db)
+        statuses: collections.Counter[str] = collections.Counter()
+        with TestClient(create_app(settings), raise_server_exceptions=False) as client:
+            job = client.post("/v1/datasets", content=packed.getvalue())
+            statuses[f"upload {job.status_code}"] += 1
+            work_on(runtime, job.json()["id"])
+            with runtime.db.read() as session:
+                images = session.scalars(select(Image.id)).all()
+            for image in images:
+                answer = client.get(f"/v1/images/{image}/thumbnail?size=64")
+                statuses[f"thumbnail {answer.status_code}"] += 1
+            done = client.get(f"/v1/jobs/{job.json()['id']}").json()
+        runtime.db.dispose()
+    return {**statuses, **done["counts"], f"job {done['status']}": 1}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     started = time.monotonic()
     print(fuzz(arguments.count, arguments.seed), f"in {time.monotonic() - started:.0f} s")
+    print(fuzz_service(arguments.count, arguments.seed))
 
 
 if __name__ == "__main__":
