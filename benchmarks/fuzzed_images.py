@@ -96,7 +96,7 @@ def fuzz_service(count: int, seed: int = 0) -> dict[str, int]:
         for number in range(count):
             archive.writestr(f"{number}.jpg", damage(rng.choice(originals), rng))
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(_env_file=None, data_dir=Path(folder), max_bad_fraction=1.0)  # type: ignore[call-arg]
+        settings = Settings(_env_file=None, data_dir=Path(folder), max_bad_fraction=1.0)
         runtime = Runtime(settings)
         upgrade(runtime.db)
         statuses: collections.Counter[str] = collections.Counter()
