@@ -84,7 +84,7 @@ def create_operation(
 def parse_revisions(if_match: str | None) -> frozenset[int] | None:
     """None is `*`. A weak tag counts: a revision is the same however its answer was encoded."""
     if if_match is None:
-        raise RevisionRequired('Send the revision that you have seen: `If-Match: "3"`.')
+        raise RevisionRequired('Send the revision that you have seen, such as `If-Match: "3"`.')
     if if_match.strip() == "*":
         return None
     if not _TAGS.fullmatch(if_match):
