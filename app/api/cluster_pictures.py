@@ -6,6 +6,7 @@ from fastapi import APIRouter, Header, Path, Query, Response
 
 from app.api.deps import RuntimeDep, TenantDep
 from app.api.errors import responses
+from app.api.negotiation import is_known
 from app.core import cluster_plots, clusterings
 from app.core.contact_sheets import draw_sheet, load_sheet
 
@@ -79,8 +80,7 @@ def read_plot(
 
 
 def _unchanged(tag: str, if_none_match: str | None) -> Response | None:
-    held = [part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")]
-    if f'"{tag}"' in held or "*" in held:
+    if is_known(if_none_match, f'"{tag}"'):
         return Response(status_code=304, headers=_headers(tag))
     return None
 

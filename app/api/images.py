@@ -8,6 +8,7 @@ from fastapi.responses import FileResponse
 from app.api import schemas
 from app.api.deps import RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
+from app.api.negotiation import is_known
 from app.core import dataset_changes as changes
 from app.core import datasets
 from app.core.images import MEDIA_TYPES
@@ -55,7 +56,7 @@ def read_content(
 ) -> Response:
     """As they were uploaded; range requests are answered."""
     headers = {**_FOREVER, "ETag": f'"{image.sha256}"'}
-    if _is_known(if_none_match, headers["ETag"]):
+    if is_known(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     path = runtime.storage.path(blob_key(image.sha256))
     return FileResponse(path, media_type=MEDIA_TYPES[image.format], headers=headers)
@@ -78,7 +79,7 @@ def read_thumbnail(
     """WebP, made once and kept."""
     tag = f'"{image.sha256[:32]}-{size}"'
     headers = {**_FOREVER, "ETag": tag}
-    if _is_known(if_none_match, tag):
+    if is_known(if_none_match, tag):
         return Response(status_code=304, headers=headers)
     data = get_thumbnail(runtime, image.sha256, int(size))
     return Response(data, media_type="image/webp", headers=headers)
@@ -93,9 +94,3 @@ def delete_image(
         image = datasets.get_image(session, tenant, image_id)
         dataset = get_unused_dataset(session, tenant, image.dataset_id)
         changes.delete_images(session, dataset, [image_id])
-
-
-def _is_known(if_none_match: str | None, tag: str) -> bool:
-    """Whether one of the tags that the client holds is this one; weak ones will do."""
-    held = [part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")]
-    return tag in held or "*" in held
