@@ -1,5 +1,6 @@
 """The tables. Times are seconds since 1970 by the database's clock."""
 
+from app.core.tables.access import ApiKey, AuditEntry
 from app.core.tables.base import Base
 from app.core.tables.clusterings import (
     EXCLUDED,
@@ -20,12 +21,14 @@ from app.core.tables.datasets import (
     Upload,
 )
 from app.core.tables.jobs import IdempotencyKey, Job, JobCurve, JobLog, WebhookDelivery
-from app.core.tables.models import Model, ModelAlias, ModelVersion
+from app.core.tables.models import Model, ModelAlias, ModelAliasChange, ModelVersion
 
 __all__ = [
     "EXCLUDED",
+    "ApiKey",
     "Assignment",
     "AssignmentChange",
+    "AuditEntry",
     "Base",
     "Cluster",
     "Clustering",
@@ -43,6 +46,7 @@ __all__ = [
     "JobLog",
     "Model",
     "ModelAlias",
+    "ModelAliasChange",
     "ModelVersion",
     "Upload",
     "WebhookDelivery",

@@ -23,6 +23,9 @@ class Job(Base):
     config: Mapped[dict[str, Any]]
     priority: Mapped[int] = mapped_column(default=0)  # higher is sooner
     webhook_url: Mapped[str | None] = mapped_column(Text)
+    created_by: Mapped[str | None] = mapped_column(String(40))  # id of the API key
+    request_id: Mapped[str | None] = mapped_column(String(100))  # of the request that created it
+    traceparent: Mapped[str | None] = mapped_column(String(64))  # W3C: the worker goes on with it
     stages: Mapped[list[Any]] = mapped_column(Json)
     stage: Mapped[str | None] = mapped_column(String(16))
     completed: Mapped[int] = mapped_column(BigInteger, default=0)

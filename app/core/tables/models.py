@@ -32,7 +32,7 @@ class ModelVersion(Base):
     job_id: Mapped[str | None] = mapped_column(
         ForeignKey("jobs.id", ondelete="SET NULL"), unique=True
     )
-    clustering_id: Mapped[str] = mapped_column(String(40))
+    clustering_id: Mapped[str | None] = mapped_column(String(40))  # none if it was imported
     folder: Mapped[str] = mapped_column(String(200))
     manifest: Mapped[dict[str, Any]]
     files: Mapped[dict[str, Any]]  # name -> sha256
@@ -48,3 +48,21 @@ class ModelAlias(Base):
     alias: Mapped[str] = mapped_column(String(64), primary_key=True)
     version: Mapped[int]
     updated_at: Mapped[float] = mapped_column(Double(), default=db_now(), onupdate=db_now())
+
+
+class ModelAliasChange(Base):
+    """Every move of an alias: from where to where, by whom and when. Never changed."""
+
+    __tablename__ = "model_alias_changes"
+    __table_args__ = (Index("ix_model_alias_changes_model_id_alias", "model_id", "alias"),)
+
+    model_id: Mapped[str] = mapped_column(
+        ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True)  # 1, 2, ... of all aliases of the model
+    alias: Mapped[str] = mapped_column(String(64))
+    kind: Mapped[str] = mapped_column(String(16))  # set, rollback or remove
+    before: Mapped[int | None]
+    version: Mapped[int | None]  # none: the alias was removed
+    changed_by: Mapped[str | None] = mapped_column(String(200))  # the key's name; none: no key
+    changed_at: Mapped[float] = mapped_column(Double(), default=db_now())
