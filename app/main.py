@@ -19,6 +19,7 @@ from app.api import (
     maps,
     models,
     operations,
+    predictions,
     system,
     tus,
 )
@@ -80,6 +81,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         operations,
         cluster_pictures,
         models,
+        predictions,
         exports,
         label_stream,
         system,

@@ -8,5 +8,6 @@ from app.api.schemas.job_requests import *  # noqa: F403
 from app.api.schemas.jobs import *  # noqa: F403
 from app.api.schemas.models import *  # noqa: F403
 from app.api.schemas.operations import *  # noqa: F403
+from app.api.schemas.predictions import *  # noqa: F403
 from app.api.schemas.system import *  # noqa: F403
 from app.api.schemas.uploads import *  # noqa: F403

@@ -1,11 +1,11 @@
-"""Models and predictions."""
+"""Models, their versions and aliases."""
 
 from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.schemas.common import ErrorInfo, shown_fields
+from app.api.schemas.common import shown_fields
 from app.core import tables
 
 
@@ -39,26 +39,3 @@ class AliasUpdate(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     version: int = Field(ge=1, le=2**31 - 1)
-
-
-class ClusterProbability(BaseModel):
-    cluster_id: int
-    label: str
-    probability: float
-
-
-class Prediction(BaseModel):
-    image: str = Field(description="The file's name in the request.")
-    cluster_id: int | None
-    label: str | None
-    probability: float | None
-    top_k: list[ClusterProbability]
-    probabilities: list[float] | None = Field(
-        default=None, description="Of every cluster, if asked for."
-    )
-    error: ErrorInfo | None = Field(description="Why this one image could not be read.")
-
-
-class Predictions(BaseModel):
-    model: ModelRef
-    data: list[Prediction]
