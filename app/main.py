@@ -27,8 +27,8 @@ from app.api.errors import install_error_handlers
 from app.api.metrics import HttpMetrics
 from app.api.middleware import BodyLimit, RequestContext
 from app.core.logs import configure_logging
-from app.core.predictor import Predictor
 from app.core.runtime import Runtime
+from app.core.serving import Serving
 from app.core.settings import Settings, get_settings
 
 _DESCRIPTION = """
@@ -48,7 +48,7 @@ stable `code`. Lists go page by page: pass `next_cursor` back as `cursor`.
 def create_app(settings: Settings | None = None) -> FastAPI:
     settings = settings or get_settings()
     runtime = Runtime(settings)
-    predictor = Predictor(settings)
+    serving = Serving(settings)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -56,7 +56,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         settings.temporary_dir.mkdir(parents=True, exist_ok=True)
         tempfile.tempdir = str(settings.temporary_dir)  # uploads wait on the storage's disk
         yield
-        predictor.close()
+        serving.close()
         runtime.db.dispose()
 
     app = FastAPI(
@@ -67,7 +67,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         separate_input_output_schemas=False,
     )
     app.state.runtime = runtime
-    app.state.predictor = predictor
+    app.state.serving = serving
     app.state.metrics = HttpMetrics(runtime)
     install_error_handlers(app)
     for room in (

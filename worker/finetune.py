@@ -9,7 +9,7 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 
-from app.core.predictor import BACKBONE_FILE, MODEL_FILE
+from app.core.serving import BACKBONE_FILE, MODEL_FILE
 from temi.backbones import Backbone
 from temi.config import TrainConfig
 from temi.embed import Picture

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from app.core.predictor import ModelFiles, load_model
 from app.core.registry import get_model, get_version
+from app.core.serving import ModelFiles, load_model
 from app.core.tables import ModelVersion
 from temi.backbones import Backbone
 from temi.model import ClusterModel

@@ -14,6 +14,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.core.errors import InvalidRequest, Unauthorized
 from app.core.runtime import Runtime
+from app.core.serving import Serving
 
 _bearer = HTTPBearer(auto_error=False, description="Needed when the server has an API key.")
 _DEFAULT_TENANT = "default"
@@ -25,6 +26,14 @@ def get_runtime(request: Request) -> Runtime:
 
 
 RuntimeDep = Annotated[Runtime, Depends(get_runtime)]
+
+
+def get_serving(request: Request) -> Serving:
+    serving: Serving = request.app.state.serving
+    return serving
+
+
+ServingDep = Annotated[Serving, Depends(get_serving)]
 
 
 def get_tenant(

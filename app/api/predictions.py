@@ -13,7 +13,7 @@ from app.api.models import ModelDep, Version
 from app.api.multipart import read_files
 from app.core import registry
 from app.core.errors import ImageRejected, InvalidRequest
-from app.core.predictor import ModelFiles, Outcome, Predictor
+from app.core.serving import ModelFiles, Outcome, Serving
 from app.core.tables import Model, ModelVersion
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=responses(401, 422, 503))
@@ -105,9 +105,9 @@ def _answer(
     top_k: int,
     with_all: bool,
 ) -> schemas.Predictions:
-    predictor: Predictor = request.app.state.predictor
+    serving: Serving = request.app.state.serving
     files = ModelFiles.of(version.folder, version.files, version.manifest)
-    outcomes = predictor.predict(files, [data for _, data in images])
+    outcomes = serving.predict(files, [data for _, data in images])
     labels = [cluster["label"] for cluster in version.manifest["clusters"]]
     return schemas.Predictions(
         model=schemas.ModelRef(name=model.name, version=version.version),

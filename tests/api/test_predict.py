@@ -9,8 +9,8 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from app.core.errors import QueueFull
-from app.core.predictor import Predictor
 from app.core.runtime import Runtime
+from app.core.serving import Serving
 from app.core.settings import Settings
 from tests.api.conftest import COLORS, Json, store_clustering, upload, work_on
 from tests.conftest import running_api
@@ -183,18 +183,18 @@ def test_a_changed_model_file_is_not_served(client: TestClient, trained: Json) -
 
 
 def test_a_full_queue_is_said_so(settings: Settings) -> None:
-    predictor = Predictor(settings)
+    serving = Serving(settings)
     for _ in range(settings.predict_queue):
-        assert predictor._waiting.acquire(blocking=False)
+        assert serving._waiting.acquire(blocking=False)
     with pytest.raises(QueueFull):
-        predictor.predict(None, [])  # type: ignore[arg-type]
+        serving.predict(None, [])  # type: ignore[arg-type]
 
 
 def test_a_predictor_that_died_comes_back(client: TestClient) -> None:
-    predictor: Predictor = client.app.state.predictor  # type: ignore[attr-defined]
+    serving: Serving = client.app.state.serving  # type: ignore[attr-defined]
     _predict(client, ("a", png_bytes()))
-    assert predictor._pool is not None
-    for process in list(predictor._pool._processes.values()):
+    assert serving._pool is not None
+    for process in list(serving._pool._processes.values()):
         process.kill()
         process.join()
     image = {"files": ("a", png_bytes())}

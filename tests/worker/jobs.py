@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from app.core import predictor
 from app.core.job_requests.base import JobRequest
 from app.core.job_requests.cluster import ClusterRequest
 from app.core.runtime import Runtime
+from app.core.serving import files as model_files
 from app.core.settings import Settings
 from app.core.tables import Assignment, Clustering, Job, JobCurve, JobLog
 from tests.worker.tiny import picture, tiny_backbone
@@ -24,7 +24,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every backbone is the tiny one, in one thread: more would only wait for each other."""
     monkeypatch.setattr(Settings, "threads", 1)
     monkeypatch.setattr(stages, "load_backbone", lambda *_args, **_options: tiny_backbone())
-    monkeypatch.setattr(predictor, "_load_backbone", lambda *_args: tiny_backbone())
+    monkeypatch.setattr(model_files, "_load_backbone", lambda *_args: tiny_backbone())
 
 
 def create(runtime: Runtime, request: JobRequest) -> Job:

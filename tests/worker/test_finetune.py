@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from app.core import predictor
 from app.core.errors import InvalidRequest, ModelIntegrity
 from app.core.job_requests.finetune import FinetuneRequest
 from app.core.job_requests.predict import PredictRequest
-from app.core.predictor import ModelFiles
 from app.core.runtime import Runtime
+from app.core.serving import ModelFiles
+from app.core.serving import files as model_files
 from app.core.tables import Job, ModelVersion
 from temi.finetune import Finetuner
 from tests.conftest import MakeSettings
@@ -95,7 +95,7 @@ def test_the_version_is_used_like_any_other(
     run_finetune(claimed(runtime, further.id))
 
     assert assignments(runtime, predict) == assignments(runtime, tuned)
-    backbone, model = predictor.load_model(files_of(version_of(runtime, tuned)), runtime.settings)
+    backbone, model = model_files.load_model(files_of(version_of(runtime, tuned)), runtime.settings)
     assert backbone.name == "tiny+finetuned"
     assert model.n_clusters == 3
     assert result_of(runtime, further)["model"] == {"name": "better", "version": 2}
@@ -114,7 +114,7 @@ def test_a_changed_file_is_not_used(
     runtime.storage.write(key, bytes(data))
 
     with pytest.raises(ModelIntegrity):
-        predictor.load_model(files_of(version), runtime.settings)
+        model_files.load_model(files_of(version), runtime.settings)
 
 
 def test_a_killed_run_goes_on_to_the_same_bits(

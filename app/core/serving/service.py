@@ -7,12 +7,10 @@ and quick without it. A process that dies on a bad file takes no request down bu
 import multiprocessing
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +18,12 @@ import numpy.typing as npt
 from app.core.errors import (
     ImageRejected,
     ImageTooLarge,
-    ModelIntegrity,
     PredictorUnavailable,
     QueueFull,
 )
 from app.core.images import decode_image
 from app.core.processes import die_with_parent
-from app.core.registry import read_verified
+from app.core.serving.files import ModelFiles, load_model, verify_files
 from app.core.settings import Settings
 from app.core.storage import LocalStorage
 
@@ -36,40 +33,15 @@ if TYPE_CHECKING:
     from temi.backbones import Backbone
     from temi.model import ClusterModel
 
-MODEL_FILE = "model.safetensors"
-BACKBONE_FILE = "backbone.safetensors"  # only in versions whose backbone was fine-tuned
 _TIMEOUT = 300.0
 _MODELS_KEPT = 4
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelFiles:
-    """What is needed to load a version; hashable, so that a loaded one is found again."""
-
-    folder: str
-    model_sha256: str
-    backbone: str
-    backbone_sha256: str | None  # of the file with the backbone's weights, if it was fine-tuned
-    weights_sha256: str
-    temperature: float
-
-    @classmethod
-    def of(cls, folder: str, files: Mapping[str, str], manifest: Mapping[str, Any]) -> "ModelFiles":
-        return cls(
-            folder=folder,
-            model_sha256=files[MODEL_FILE],
-            backbone=manifest["backbone"],
-            backbone_sha256=files.get(BACKBONE_FILE),
-            weights_sha256=manifest["weights_sha256"],
-            temperature=manifest["temperature"],
-        )
 
 
 Outcome = npt.NDArray[np.float32] | ImageRejected
 """Probabilities of the clusters (C,), or why this image has none."""
 
 
-class Predictor:
+class Serving:
     """The API's side: a bounded queue before one child process."""
 
     def __init__(self, settings: Settings) -> None:
@@ -93,6 +65,10 @@ class Predictor:
             raise PredictorUnavailable("The prediction took too long.") from error
         finally:
             self._waiting.release()
+
+    def prepare(self, model: ModelFiles) -> None:
+        """Before an alias moves to it: refuses a version whose files are not what they were."""
+        verify_files(LocalStorage(self._settings.blob_dir), model)
 
     def close(self) -> None:
         with self._lock:
@@ -151,38 +127,3 @@ def _decode(data: bytes, at_least: int) -> "Image":
 @lru_cache(maxsize=_MODELS_KEPT)
 def _load_model(files: ModelFiles) -> "tuple[Backbone, ClusterModel]":
     return load_model(files, _settings)
-
-
-def load_model(files: ModelFiles, settings: Settings) -> "tuple[Backbone, ClusterModel]":
-    """A version's backbone and head. Every file is checked: what was changed is not used."""
-    import safetensors.numpy
-
-    from temi.model import ClusterModel
-
-    storage = LocalStorage(settings.blob_dir)
-    data = read_verified(storage, files.folder, MODEL_FILE, files.model_sha256)
-    model = ClusterModel.from_tensors(safetensors.numpy.load(data), files.temperature)
-    backbone = _load_backbone(files.backbone, settings.weights_dir, settings.device)
-    if files.backbone_sha256 is not None:
-        tuned = read_verified(storage, files.folder, BACKBONE_FILE, files.backbone_sha256)
-        backbone = _with_weights(backbone, tuned)
-    if backbone.weights_hash != files.weights_sha256:
-        raise ModelIntegrity(
-            f"The weights of {files.backbone} are not those that the model was trained on."
-        )
-    return backbone, model
-
-
-def _with_weights(backbone: "Backbone", data: bytes) -> "Backbone":
-    import safetensors.torch
-
-    from temi.finetune import with_weights
-
-    return with_weights(backbone, safetensors.torch.load(data))
-
-
-@lru_cache(maxsize=2)
-def _load_backbone(name: str, weights_dir: Path | None, device: str) -> "Backbone":
-    from temi.backbones import load_backbone
-
-    return load_backbone(name, weights_dir=weights_dir, device=device)

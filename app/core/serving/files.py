@@ -1,0 +1,82 @@
+"""The files of a model version: read, checked and turned into something that predicts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.core.errors import ModelIntegrity
+from app.core.registry import read_verified
+from app.core.settings import Settings
+from app.core.storage import LocalStorage
+
+if TYPE_CHECKING:
+    from temi.backbones import Backbone
+    from temi.model import ClusterModel
+
+MODEL_FILE = "model.safetensors"
+BACKBONE_FILE = "backbone.safetensors"  # only in versions whose backbone was fine-tuned
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFiles:
+    """What is needed to load a version; hashable, so that a loaded one is found again."""
+
+    folder: str
+    hashes: tuple[tuple[str, str], ...]  # file name, sha256
+    backbone: str
+    weights_sha256: str
+    temperature: float
+
+    @classmethod
+    def of(cls, folder: str, files: Mapping[str, str], manifest: Mapping[str, Any]) -> "ModelFiles":
+        return cls(
+            folder=folder,
+            hashes=tuple(sorted(files.items())),
+            backbone=manifest["backbone"],
+            weights_sha256=manifest["weights_sha256"],
+            temperature=manifest["temperature"],
+        )
+
+
+def verify_files(storage: LocalStorage, files: ModelFiles) -> dict[str, bytes]:
+    """Every file of the version, by name; raises ModelIntegrity if one is not as registered."""
+    return {
+        name: read_verified(storage, files.folder, name, sha256) for name, sha256 in files.hashes
+    }
+
+
+def load_model(files: ModelFiles, settings: Settings) -> "tuple[Backbone, ClusterModel]":
+    """A version's backbone and head. Every file is checked: what was changed is not used."""
+    import safetensors.numpy
+
+    from temi.model import ClusterModel
+
+    contents = verify_files(LocalStorage(settings.blob_dir), files)
+    model = ClusterModel.from_tensors(
+        safetensors.numpy.load(contents[MODEL_FILE]), files.temperature
+    )
+    backbone = _load_backbone(files.backbone, settings.weights_dir, settings.device)
+    if BACKBONE_FILE in contents:
+        backbone = _with_weights(backbone, contents[BACKBONE_FILE])
+    if backbone.weights_hash != files.weights_sha256:
+        raise ModelIntegrity(
+            f"The weights of {files.backbone} are not those that the model was trained on."
+        )
+    return backbone, model
+
+
+def _with_weights(backbone: "Backbone", data: bytes) -> "Backbone":
+    import safetensors.torch
+
+    from temi.finetune import with_weights
+
+    return with_weights(backbone, safetensors.torch.load(data))
+
+
+@lru_cache(maxsize=2)
+def _load_backbone(name: str, weights_dir: Path | None, device: str) -> "Backbone":
+    from temi.backbones import load_backbone
+
+    return load_backbone(name, weights_dir=weights_dir, device=device)
