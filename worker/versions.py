@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from app.core.cluster_names import current_names
 from app.core.registry import get_model, get_version
 from app.core.serving import ModelFiles, load_model
 from app.core.tables import ModelVersion
@@ -34,9 +35,11 @@ class ModelJob(EmbeddedJob):
     def manifest(self) -> dict[str, Any]:
         return self.version.manifest
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
-        return [str(cluster["label"]) for cluster in self.manifest["clusters"]]
+        """The names that people have given the clusters by now."""
+        with self.context.runtime.db.read() as session:
+            return current_names(session, self.version)
 
     @cached_property
     def loaded(self) -> tuple[Backbone, ClusterModel]:

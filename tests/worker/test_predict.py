@@ -83,7 +83,7 @@ def test_other_weights_are_refused(
     trained = cluster_job(runtime, dataset_id, model_name="colors")
     run_cluster(claimed(runtime, trained.id))
     job = create(runtime, PredictRequest(model="colors@latest", dataset_id=dataset_id))
-    monkeypatch.setattr("app.core.serving._load_backbone", lambda *_: tiny_backbone(seed=1))
+    monkeypatch.setattr("app.core.serving.files._load_backbone", lambda *_: tiny_backbone(seed=1))
 
     with pytest.raises(ModelIntegrity):
         run_predict(claimed(runtime, job.id))
