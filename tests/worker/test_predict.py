@@ -4,8 +4,9 @@ from sqlalchemy import select
 
 from app.core.errors import DatasetNotReady, ModelIntegrity, NotFound
 from app.core.job_requests.predict import PredictRequest
+from app.core.operations import Rename, perform
 from app.core.runtime import Runtime
-from app.core.tables import Cluster, Dataset, Job, ModelVersion
+from app.core.tables import Cluster, Clustering, Dataset, Job
 from tests.worker.conftest import Claimed
 from tests.worker.jobs import (
     LABELS,
@@ -25,14 +26,12 @@ pytestmark = pytest.mark.usefixtures("tiny")
 
 @pytest.fixture
 def trained(any_runtime: Runtime, claimed: Claimed) -> Job:
-    """A clustering of most of the pictures; its model calls cluster 1 something else."""
+    """A clustering of most of the pictures; people call cluster 1 something else."""
     job = cluster_job(any_runtime, add_dataset(any_runtime, PICTURES), model_name="colors")
     run_cluster(claimed(any_runtime, job.id))
     with any_runtime.db.write() as session:
-        version = session.scalars(select(ModelVersion)).one()
-        clusters = [dict(cluster) for cluster in version.manifest["clusters"]]
-        clusters[1]["label"] = "warm"
-        version.manifest = version.manifest | {"clusters": clusters}
+        clustering = session.scalars(select(Clustering)).one()
+        perform(session, "default", clustering.id, Rename(cluster_id=1, label="warm"))
     return job
 
 
