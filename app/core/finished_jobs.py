@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from app.core.clock import db_now
 from app.core.datasets import check_unused, count_rows, get_dataset
 from app.core.errors import DatasetInUse, JobUnfinished, NotRetryable
 from app.core.job_records import add_log
@@ -95,6 +96,7 @@ def _prepare_ingest(session: Session, storage: LocalStorage, dataset: Dataset, j
 
 def _queue_again(job: Job) -> None:
     job.status = "queued"
+    job.queued_at = db_now()
     job.crashes = job.hints = 0
     job.hint_at = job.lease_until = 0.0
     job.stage = job.rate = job.worker = None

@@ -188,6 +188,7 @@ def release(session: Session, job_id: str, fence: int, *, crashed: bool) -> None
         "crashes": Job.crashes + int(crashed),
         "lease_until": 0.0,
         "hint_at": db_now(),
+        "queued_at": db_now(),
         "version": Job.version + 1,
     }
     _fenced(session, job_id, fence, values)

@@ -22,10 +22,19 @@ def upgrade() -> None:
         batch_op.add_column(sa.Column("created_by", sa.String(length=40), nullable=True))
         batch_op.add_column(sa.Column("request_id", sa.String(length=100), nullable=True))
         batch_op.add_column(sa.Column("traceparent", sa.String(length=64), nullable=True))
+        batch_op.add_column(sa.Column("queued_at", sa.Double(), nullable=True))
+    op.execute("UPDATE jobs SET queued_at = created_at")
+    with op.batch_alter_table("jobs", schema=None) as batch_op:
+        batch_op.alter_column("queued_at", existing_type=sa.Double(), nullable=False)
+        batch_op.create_index(
+            op.f("ix_jobs_status_kind_queued_at"), ["status", "kind", "queued_at"]
+        )
 
 
 def downgrade() -> None:
     with op.batch_alter_table("jobs", schema=None) as batch_op:
+        batch_op.drop_index(op.f("ix_jobs_status_kind_queued_at"))
+        batch_op.drop_column("queued_at")
         batch_op.drop_column("traceparent")
         batch_op.drop_column("request_id")
         batch_op.drop_column("created_by")

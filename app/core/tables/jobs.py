@@ -43,12 +43,14 @@ class Job(Base):
     hints: Mapped[int] = mapped_column(default=0)  # messages sent since the last claim
     hint_at: Mapped[float] = mapped_column(Double(), default=0.0)  # when the next one is due
     created_at: Mapped[float] = created_at_column()
+    queued_at: Mapped[float] = mapped_column(Double(), default=db_now())  # the last time
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]
 
     __table_args__ = (
         Index("ix_jobs_status_hint_at", "status", "hint_at"),
         Index("ix_jobs_status_priority_id", "status", "priority", "id"),
+        Index("ix_jobs_status_kind_queued_at", "status", "kind", "queued_at"),
         Index("ix_jobs_dataset_id_status", "dataset_id", "status"),
     )
 
