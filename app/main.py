@@ -24,7 +24,7 @@ from app.api import (
     tus,
 )
 from app.api.errors import install_error_handlers
-from app.api.metrics import HttpMetrics
+from app.api.metrics import Metrics
 from app.api.middleware import BodyLimit, RequestContext
 from app.core.logs import configure_logging
 from app.core.runtime import Runtime
@@ -68,7 +68,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.runtime = runtime
     app.state.serving = serving
-    app.state.metrics = HttpMetrics(runtime)
+    app.state.metrics = Metrics(runtime)
     install_error_handlers(app)
     for room in (
         datasets,
@@ -90,5 +90,5 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.include_router(room.router)
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(tus.TusHeaders)
-    app.add_middleware(RequestContext, metrics=app.state.metrics)
+    app.add_middleware(RequestContext, metrics=app.state.metrics.http)
     return app

@@ -34,32 +34,48 @@ class RequestContext:
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        status, started = 500, time.perf_counter()
+        status, received, sent, started = 500, 0, 0, time.perf_counter()
+
+        async def counted() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            return message
 
         async def send_with_id(message: Message) -> None:
-            nonlocal status
+            nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message)["X-Request-ID"] = request_id
+            else:
+                sent += len(message.get("body", b""))
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+            self._metrics.in_flight.track_inprogress(),
+        ):
             try:
-                await self._app(scope, receive, send_with_id)
+                await self._app(scope, counted, send_with_id)
             finally:
-                self._note(scope, status, time.perf_counter() - started)
+                seconds = time.perf_counter() - started
+                route = getattr(scope.get("route"), "path", "unmatched")
+                method = scope["method"]
+                self._metrics.observe(method, route, status, seconds, received, sent)
+                _log(scope, route, status, seconds)
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "unmatched")
-        self._metrics.observe(scope["method"], route, status, seconds)
-        if route not in _QUIET:
-            log.info(
-                "request",
-                method=scope["method"],
-                path=scope["path"],
-                status=status,
-                ms=round(seconds * 1000, 1),
-            )
+
+def _log(scope: Scope, route: str, status: int, seconds: float) -> None:
+    """The path without its query: that may hold what is nobody's business."""
+    if route not in _QUIET:
+        log.info(
+            "request",
+            method=scope["method"],
+            route=route,
+            path=scope["path"],
+            status=status,
+            ms=round(seconds * 1000, 1),
+        )
 
 
 class BodyLimit:

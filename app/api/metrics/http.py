@@ -1,54 +1,55 @@
-"""Prometheus figures of this process, and of the job table at the time of the look."""
+"""Requests: how many, how long, how large."""
 
-from collections.abc import Iterator
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.metrics_core import GaugeMetricFamily
-from prometheus_client.registry import Collector
-from sqlalchemy import func, select
-
-from app.core.runtime import Runtime
-from app.core.tables import Job
+# From a prediction of a cached model to an upload of gigabytes.
+_SECONDS = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class HttpMetrics:
-    def __init__(self, runtime: Runtime) -> None:
-        self._registry = CollectorRegistry()
+    """Labels are routes, never addresses: what strangers invent must not become series."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(
             "temi_http_requests",
             "Requests answered.",
             ["method", "route", "status"],
-            registry=self._registry,
+            registry=registry,
         )
         self._seconds = Histogram(
             "temi_http_request_seconds",
-            "Time to answer.",
+            "Time to the end of the answer.",
             ["method", "route"],
-            registry=self._registry,
+            buckets=_SECONDS,
+            registry=registry,
         )
-        self._registry.register(_Jobs(runtime))
+        self._received = Counter(
+            "temi_http_request_bytes",
+            "Bytes of bodies that arrived.",
+            ["method", "route"],
+            registry=registry,
+        )
+        self._sent = Counter(
+            "temi_http_response_bytes",
+            "Bytes of bodies that were sent.",
+            ["method", "route"],
+            registry=registry,
+        )
+        self.in_flight = Gauge(
+            "temi_http_requests_in_flight",
+            "Requests that are being answered, streams of events among them.",
+            registry=registry,
+        )
 
-    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+    def observe(
+        self, method: str, route: str, status: int, seconds: float, received: int, sent: int
+    ) -> None:
+        method = method if method in _METHODS else "other"
         self._requests.labels(method, route, status).inc()
         self._seconds.labels(method, route).observe(seconds)
-
-    def render(self) -> bytes:
-        return generate_latest(self._registry)
-
-
-class _Jobs(Collector):
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-
-    def describe(self) -> list[GaugeMetricFamily]:
-        return []  # registering must not touch the database
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        family = GaugeMetricFamily("temi_jobs", "Jobs by state.", labels=["kind", "status"])
-        with self._runtime.db.read() as session:
-            counts = session.execute(
-                select(Job.kind, Job.status, func.count()).group_by(Job.kind, Job.status)
-            )
-            for kind, status, count in counts:
-                family.add_metric([kind, status], count)
-        yield family
+        self._received.labels(method, route).inc(received)
+        self._sent.labels(method, route).inc(sent)

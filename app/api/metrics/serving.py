@@ -1,0 +1,67 @@
+"""Predictions: how many, how long, in batches of what size, and which models are at hand."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_SECONDS = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
+)
+_SIZES = (1, 2, 4, 8, 16, 32, 64)
+
+
+class ServingMetrics:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._requests = _counter(registry, "predict_requests", "Requests by outcome.", "outcome")
+        self._images = _counter(registry, "predict_images", "Images by outcome.", "outcome")
+        self._seconds = _seconds(registry, "predict_seconds", "A request, waiting included.")
+        self._batch_size = Histogram(
+            "temi_predict_batch_size", "Images in a batch.", buckets=_SIZES, registry=registry
+        )
+        self._wait = _seconds(registry, "predict_wait_seconds", "A batch, from first image to run.")
+        self._compute = _seconds(registry, "predict_compute_seconds", "A batch, while it runs.")
+        self._waiting = _gauge(registry, "predict_waiting", "Requests that wait for their turn.")
+        self._cache = _counter(
+            registry, "model_cache_requests", "Looks for a loaded model: hit or miss.", "result"
+        )
+        self._models = _gauge(registry, "model_cache_models", "Models that are loaded.")
+        self._bytes = _gauge(registry, "model_cache_bytes", "Memory of the loaded models.")
+        self._unloads = _counter(registry, "model_cache_unloads", "Models dropped.", "reason")
+        self._load = _seconds(registry, "model_load_seconds", "From the files to a usable model.")
+
+    def answered(self, outcome: str, images: int, seconds: float) -> None:
+        self._requests.labels(outcome).inc()
+        self._images.labels(outcome).inc(images)
+        self._seconds.observe(seconds)
+
+    def batch(self, size: int, wait_seconds: float, compute_seconds: float) -> None:
+        self._batch_size.observe(size)
+        self._wait.observe(wait_seconds)
+        self._compute.observe(compute_seconds)
+
+    def waiting(self, count: int) -> None:
+        self._waiting.set(count)
+
+    def cache(self, result: str) -> None:
+        self._cache.labels(result).inc()
+
+    def loaded(self, models: int, bytes_: int) -> None:
+        self._models.set(models)
+        self._bytes.set(bytes_)
+
+    def unloaded(self, reason: str) -> None:
+        self._unloads.labels(reason).inc()
+
+    def load_seconds(self, seconds: float) -> None:
+        self._load.observe(seconds)
+
+
+def _counter(registry: CollectorRegistry, name: str, help_: str, label: str) -> Counter:
+    return Counter(f"temi_{name}", help_, [label], registry=registry)
+
+
+def _gauge(registry: CollectorRegistry, name: str, help_: str) -> Gauge:
+    return Gauge(f"temi_{name}", help_, registry=registry)
+
+
+def _seconds(registry: CollectorRegistry, name: str, help_: str) -> Histogram:
+    return Histogram(f"temi_{name}", help_, buckets=_SECONDS, registry=registry)
