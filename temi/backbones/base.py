@@ -38,8 +38,8 @@ class Backbone:
         # Noise, not zeros: it reaches every layer, and no two layers alike.
         noise = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(0))
         example = noise.to(device).contiguous(memory_format=torch.channels_last)
-        self._fast = fold_batch_norms(self.module, example)
-        self._dtype = fastest_dtype(self._fast, example)
+        self.fast = fold_batch_norms(self.module, example)
+        self._dtype = fastest_dtype(self.fast, example)
         self.dim = int(self.forward(example).shape[1])
 
     def preprocess(self, image: Image.Image) -> Tensor:
@@ -56,7 +56,7 @@ class Backbone:
         """(B, 3, S, S) to features (B, D) in float32, on the backbone's device."""
         batch = batch.to(self.device).contiguous(memory_format=torch.channels_last)
         with products_in(self._dtype, self.device):
-            features = self._fast(batch)
+            features = self.fast(batch)
         if not isinstance(features, Tensor) or features.ndim != 2:
             raise TemiError(f"{self.name} does not give one feature vector per image")
         return features.float()

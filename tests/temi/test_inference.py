@@ -127,7 +127,7 @@ def test_the_embedded_backbone_keeps_its_trainable_module_and_hash() -> None:
     batch = torch.randn(2, 3, 160, 160)
 
     assert norms(backbone.module) == 49
-    assert norms(backbone._fast) == 0
+    assert norms(backbone.fast) == 0
     torch.testing.assert_close(
         backbone.forward(batch), backbone.module(batch), rtol=1e-3, atol=1e-4
     )
