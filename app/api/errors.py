@@ -17,6 +17,7 @@ log = structlog.get_logger()
 
 STATUS: dict[type[core.ServiceError], int] = {
     core.Unauthorized: 401,
+    core.Forbidden: 403,
     core.NotFound: 404,
     core.NotAcceptable: 406,
     core.Conflict: 409,
@@ -32,6 +33,8 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.UploadLocked: 423,
     core.RevisionRequired: 428,
     core.QueueFull: 429,
+    core.RateLimited: 429,
+    core.QuotaExceeded: 429,
     core.ChecksumMismatch: 460,  # of the tus protocol
     core.ModelIntegrity: 503,
     core.PredictorUnavailable: 503,
@@ -97,7 +100,7 @@ def problem(
     if request_id is not None:  # an unexpected error is answered outside of our middleware
         headers["X-Request-ID"] = request_id
     if status in _RETRY_AFTER:
-        headers["Retry-After"] = _RETRY_AFTER[status]
+        headers.setdefault("Retry-After", _RETRY_AFTER[status])
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return JSONResponse(
@@ -123,7 +126,8 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(core.ServiceError)
     async def _service_error(request: Request, error: core.ServiceError) -> JSONResponse:
         fields = [ProblemField(field=e.field, message=e.message) for e in error.errors]
-        return problem(request, status_of(error), error.code, error.detail, fields)
+        headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+        return problem(request, status_of(error), error.code, error.detail, fields, headers)
 
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> JSONResponse:

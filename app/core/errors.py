@@ -14,6 +14,7 @@ class ServiceError(Exception):
     """Base of every error that a user may see."""
 
     code = "internal_error"
+    retry_after: int | None = None  # seconds, where waiting may help
 
     def __init__(self, detail: str, *, errors: Sequence[FieldError] = ()) -> None:
         super().__init__(detail)
@@ -38,6 +39,23 @@ class InvalidRequest(ServiceError):
 
 class Unauthorized(ServiceError):
     code = "unauthorized"
+
+
+class Forbidden(ServiceError):
+    code = "forbidden"
+
+
+class RateLimited(ServiceError):
+    code = "rate_limited"
+
+    def __init__(self, detail: str, *, retry_after: int) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class QuotaExceeded(ServiceError):
+    code = "quota_exceeded"
+    retry_after = 3600  # nothing gets free by itself: somebody has to delete something
 
 
 class Conflict(ServiceError):

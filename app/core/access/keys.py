@@ -1,0 +1,78 @@
+"""API keys: made, listed, revoked. A key is shown once; only its SHA-256 is stored."""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.core.access.actor import SCOPES, Scope
+from app.core.clock import db_now
+from app.core.errors import InvalidRequest, NotFound
+from app.core.ids import new_id
+from app.core.tables import ApiKey
+
+_PREFIX = "temi_"  # tells people, and programs that look for leaked secrets, what it is
+_RANDOM_BYTES = 32
+_FORM = re.compile(rf"{_PREFIX}[A-Za-z0-9_-]{{43}}")
+_TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_DAY = 86_400.0
+
+
+def create_key(
+    session: Session,
+    *,
+    tenant: str,
+    name: str,
+    scopes: Sequence[Scope],
+    expires_in_days: int | None = None,
+    requests_per_minute: int | None = None,
+    storage_bytes: int | None = None,
+) -> tuple[ApiKey, str]:
+    """The row, and the key itself, which nobody can find out again."""
+    if not _TENANT.fullmatch(tenant):
+        raise InvalidRequest.field(
+            "tenant", "use 1 to 64 of a-z, 0-9, '.', '_', '-', starting with a letter or digit"
+        )
+    text = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+    key = ApiKey(
+        id=new_id("key"),
+        tenant=tenant,
+        name=name,
+        sha256=hash_key(text),
+        scopes=[scope for scope in SCOPES if scope in scopes],
+        expires_at=None if expires_in_days is None else db_now() + expires_in_days * _DAY,
+        requests_per_minute=requests_per_minute,
+        storage_bytes=storage_bytes,
+    )
+    session.add(key)
+    session.flush()
+    session.refresh(key)
+    return key, text
+
+
+def revoke_key(session: Session, key_id: str, *, tenant: str | None = None) -> ApiKey:
+    """For good. With `tenant`, only a key of that tenant is found."""
+    query = select(ApiKey).where(ApiKey.id == key_id).with_for_update()
+    key = session.scalar(query if tenant is None else query.where(ApiKey.tenant == tenant))
+    if key is None:
+        raise NotFound(f"There is no key {key_id}.")
+    if key.revoked_at is None:
+        key.revoked_at = session.scalar(select(db_now()))
+        session.flush()
+    return key
+
+
+def has_keys(session: Session) -> bool:
+    """Also revoked ones: revoking the last key must not open the service to everybody."""
+    return session.scalar(select(ApiKey.id).limit(1)) is not None
+
+
+def hash_key(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def looks_like_key(text: str) -> bool:
+    return _FORM.fullmatch(text) is not None
