@@ -9,6 +9,8 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.orm import Session
 
+from app.core.access.audit import recorded
+
 _BUSY_MS = 30_000  # a writer waits this long for another one's transaction
 
 
@@ -27,7 +29,8 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Session]:
         with Session(self._writer, expire_on_commit=False) as session, session.begin():
-            yield session
+            with recorded(session):
+                yield session
 
     def dispose(self) -> None:
         self.engine.dispose()

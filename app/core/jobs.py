@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from sqlalchemy import ColumnElement, ScalarSelect, and_, case, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
+from app.core.access.audit import acting_key_id
 from app.core.clock import db_now
 from app.core.datasets import OPEN, abandon_ingest
 from app.core.errors import JobFinished, LeaseLost, NotFound
@@ -76,6 +77,7 @@ def create_job(
         stages=STAGES[kind],
         priority=request.priority if request else 0,
         webhook_url=request.webhook_url if request else None,
+        created_by=acting_key_id(),
     )
     session.add(job)
     session.flush()

@@ -38,6 +38,9 @@ class Job(BaseModel):
     progress: JobProgress
     counts: JobCounts
     timings: dict[str, Any] = Field(description="Seconds of each stage that has ended.")
+    created_by: str | None = Field(
+        default=None, description="Id of the key that started it; null: none, or the settings' own."
+    )
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
