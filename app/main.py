@@ -4,9 +4,10 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from app.api import (
+    audit,
     cluster_pictures,
     clusterings,
     datasets,
@@ -15,6 +16,7 @@ from app.api import (
     image_labels,
     images,
     jobs,
+    keys,
     label_stream,
     maps,
     models,
@@ -23,7 +25,8 @@ from app.api import (
     system,
     tus,
 )
-from app.api.errors import install_error_handlers
+from app.api.errors import install_error_handlers, responses
+from app.api.guard import Access, get_actor
 from app.api.metrics import Metrics
 from app.api.middleware import BodyLimit, RequestContext
 from app.core.logs import configure_logging
@@ -68,6 +71,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.runtime = runtime
     app.state.serving = serving
+    app.state.access = Access(runtime)
     app.state.metrics = Metrics(runtime)
     install_error_handlers(app)
     for room in (
@@ -84,10 +88,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         predictions,
         exports,
         label_stream,
-        system,
         tus,
+        keys,
+        audit,
     ):
-        app.include_router(room.router)
+        app.include_router(
+            room.router, dependencies=[Depends(get_actor)], responses=responses(401, 403, 429)
+        )
+    app.include_router(system.router)  # open to everybody: it tells nothing of the collections
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(tus.TusHeaders)
     app.add_middleware(RequestContext, metrics=app.state.metrics.http)
