@@ -23,6 +23,7 @@ from app.core.storage import Batch
 from app.core.tables import Dataset, DatasetIssue, Image
 from worker.context import JobContext, Meter
 from worker.prefetch import prefetch
+from worker.quota import Allowance
 
 _COMMIT_ROWS = 2_000
 _COMMIT_SECONDS = 2.0
@@ -51,10 +52,11 @@ def run_ingest(context: JobContext) -> None:
         images, _, issues = count_rows(session, context.job.dataset_id, _first(context))
     meter = context.meter("ingest", total=source.total, completed=images + issues)
     meter.failed = issues
-    blobs = context.runtime.storage.many()
+    blobs, allowance = context.runtime.storage.many(), Allowance(context)
     for batch in _batches(_stored(context, source, done, blobs), meter):
         blobs.keep()  # rows never tell of bytes that a power cut could take
         _save(context, batch)
+        allowance.use(sum(image["bytes"] for image in batch.images))
         meter.checkpoint()
     _complete(context, time.monotonic() - started)
     drop_upload(context.runtime.storage, context.job)

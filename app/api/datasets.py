@@ -19,6 +19,7 @@ from app.api.deps import (
 )
 from app.api.errors import responses
 from app.api.ingest import Ingest, WishesDep, start_ingest
+from app.api.quota import check_room
 from app.core import dataset_changes as changes
 from app.core import datasets
 from app.core.job_requests.ingest import get_unused_dataset
@@ -41,7 +42,8 @@ DatasetDep = Annotated[Dataset, Depends(load_dataset)]
     "",
     status_code=202,
     response_model=schemas.Job,
-    responses=responses(404, 409, 413, 422, 507),
+    dependencies=[Depends(check_room)],
+    responses=responses(404, 409, 413, 422, 429, 507),
     openapi_extra=DATASET_BODY,
     summary="Upload a collection of images",
 )
@@ -75,7 +77,8 @@ async def create_dataset(
     "/{dataset_id}/images",
     status_code=202,
     response_model=schemas.Job,
-    responses=responses(404, 409, 413, 422, 507),
+    dependencies=[Depends(check_room)],
+    responses=responses(404, 409, 413, 422, 429, 507),
     openapi_extra=IMAGES_BODY,
     summary="Add images to a dataset",
 )

@@ -15,9 +15,11 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.deps import RuntimeDep, TenantDep
+from app.api.deps import ActorDep, RuntimeDep, TenantDep
 from app.api.errors import responses
 from app.core import uploads
+from app.core.access.actor import Actor
+from app.core.access.quota import check_room_for_upload
 from app.core.errors import (
     BodyTooLarge,
     ChecksumMismatch,
@@ -41,7 +43,6 @@ _PATH = "/v1/uploads"
 
 
 def check_version(
-    _tenant: TenantDep,  # first of all: who has no key learns nothing else
     tus_resumable: Annotated[str | None, Header(description="Always `1.0.0`.")] = None,
 ) -> None:
     if tus_resumable != _VERSION:
@@ -82,7 +83,7 @@ class TusHeaders:
 
 
 @router.options("", status_code=204, summary="What this server can do")
-def describe(runtime: RuntimeDep, _tenant: TenantDep) -> Response:
+def describe(runtime: RuntimeDep) -> Response:
     headers = {
         "Tus-Extension": _EXTENSIONS,
         "Tus-Max-Size": str(runtime.settings.max_body_bytes),
@@ -96,14 +97,14 @@ def describe(runtime: RuntimeDep, _tenant: TenantDep) -> Response:
     status_code=201,
     response_class=Response,
     dependencies=_versioned,
-    responses=responses(409, 412, 413, 415, 423, 460, 507),
+    responses=responses(409, 412, 413, 415, 423, 429, 460, 507),
     openapi_extra=_CHUNK_BODY,
     summary="Start a resumable upload",
 )
 async def create_upload(
     request: Request,
     runtime: RuntimeDep,
-    tenant: TenantDep,
+    actor: ActorDep,
     upload_length: Annotated[int, Header(ge=0, lt=2**62, description="Bytes of the whole.")],
     upload_metadata: Annotated[str | None, Header(max_length=_MAX_METADATA)] = None,
     upload_checksum: ChecksumHeader = None,
@@ -115,7 +116,7 @@ async def create_upload(
         raise BodyTooLarge(f"This service accepts uploads of {limit:,} bytes.")
     attributes = {"metadata": _checked_metadata(upload_metadata)} if upload_metadata else {}
     has_body = _media_type(request) == _CHUNK_TYPE
-    upload = await run_in_threadpool(_create, runtime, tenant, upload_length, attributes)
+    upload = await run_in_threadpool(_create, runtime, actor, upload_length, attributes)
     offset = await _receive(request, runtime, upload, 0, upload_checksum) if has_body else 0
     headers = {"Location": f"{_PATH}/{upload.id}", **_state(upload, offset)}
     return Response(status_code=201, headers=headers)
@@ -173,11 +174,12 @@ def drop_upload(runtime: RuntimeDep, tenant: TenantDep, upload_id: UploadId) -> 
     uploads.delete_upload(runtime, tenant, upload_id)
 
 
-def _create(runtime: Runtime, tenant: str, length: int, attributes: dict[str, str]) -> Upload:
+def _create(runtime: Runtime, actor: Actor, length: int, attributes: dict[str, str]) -> Upload:
     hours = runtime.settings.upload_hours
     with runtime.db.write() as session:
+        check_room_for_upload(session, actor, length)
         return uploads.create_upload(
-            session, tenant=tenant, length=length, attributes=attributes, hours=hours
+            session, tenant=actor.tenant, length=length, attributes=attributes, hours=hours
         )
 
 
