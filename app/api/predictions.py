@@ -9,6 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 from app.api import schemas
 from app.api.deps import RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
+from app.api.guard import require
 from app.api.models import ModelDep, Version
 from app.api.multipart import read_files
 from app.core import registry
@@ -16,7 +17,12 @@ from app.core.errors import ImageRejected, InvalidRequest
 from app.core.serving import ModelFiles, Outcome, Serving
 from app.core.tables import Model, ModelVersion
 
-router = APIRouter(prefix="/v1/models", tags=["models"], responses=responses(401, 422, 503))
+router = APIRouter(
+    prefix="/v1/models",
+    tags=["models"],
+    dependencies=[require("predict")],
+    responses=responses(401, 422, 503),
+)
 
 TopK = Annotated[int, Query(ge=1, le=100, description="Likeliest clusters to list.")]
 WithAll = Annotated[bool, Query(description="List the probability of every cluster, too.")]
