@@ -12,8 +12,10 @@ from temi_client.errors import (
 )
 from temi_client.models import (
     Assignment,
+    AuditEntry,
     Cluster,
     Clustering,
+    CreatedKey,
     CurvePoint,
     Dataset,
     DatasetIssue,
@@ -22,6 +24,7 @@ from temi_client.models import (
     Image,
     ImageLabel,
     Job,
+    Key,
     LabelRow,
     LogLine,
     Model,
@@ -40,9 +43,11 @@ from temi_client.resources.uploads import Source
 __all__ = [
     "ApiError",
     "Assignment",
+    "AuditEntry",
     "Cluster",
     "Clustering",
     "CorruptDownload",
+    "CreatedKey",
     "CurvePoint",
     "Dataset",
     "DatasetIssue",
@@ -52,6 +57,7 @@ __all__ = [
     "ImageLabel",
     "Job",
     "JobFailed",
+    "Key",
     "LabelRow",
     "LogLine",
     "Model",

@@ -9,6 +9,7 @@ import httpx
 from pydantic import ValidationError
 
 from temi_client.models import Readiness
+from temi_client.resources.access import AccessMethods
 from temi_client.resources.clusterings import ClusteringMethods
 from temi_client.resources.datasets import DatasetMethods
 from temi_client.resources.exports import ExportMethods
@@ -27,6 +28,7 @@ class TemiClient(
     ClusteringMethods,
     ExportMethods,
     ModelMethods,
+    AccessMethods,
 ):
     """A connection to a running service; use it as a context manager."""
 

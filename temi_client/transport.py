@@ -147,6 +147,8 @@ def worth_retrying(error: BaseException) -> bool:
         # A slow answer is not asked for again: the service may be busy with it.
         return isinstance(error.__cause__, _BROKEN)
     if isinstance(error, ApiError):
+        if error.code == "quota_exceeded":  # somebody has to delete something first
+            return False
         # An earlier attempt of this call may still be running on the other side.
         return error.status in _BUSY or error.code == "idempotency_in_progress"
     return False

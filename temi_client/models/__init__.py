@@ -1,5 +1,6 @@
 """What the service answers. Fields that a newer service adds are ignored."""
 
+from temi_client.models.access import AuditEntry, CreatedKey, Key
 from temi_client.models.base import (
     Check,
     ErrorInfo,
@@ -46,10 +47,12 @@ from temi_client.models.registry import (
 __all__ = [
     "FINAL_STATUSES",
     "Assignment",
+    "AuditEntry",
     "Check",
     "Cluster",
     "ClusterProbability",
     "Clustering",
+    "CreatedKey",
     "CurvePoint",
     "Dataset",
     "DatasetIssue",
@@ -63,6 +66,7 @@ __all__ = [
     "Job",
     "JobCounts",
     "JobProgress",
+    "Key",
     "LabelRow",
     "LogLine",
     "Model",

@@ -33,6 +33,7 @@ class Job(Answer):
     config: dict[str, Any] = Field(default_factory=dict)
     priority: int = 0
     webhook_url: str | None = None
+    created_by: str | None = None
     progress: JobProgress = JobProgress()
     counts: JobCounts = JobCounts()
     timings: dict[str, Any] = Field(default_factory=dict)

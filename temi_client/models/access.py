@@ -1,0 +1,31 @@
+"""Keys, and who changed what."""
+
+from datetime import datetime
+
+from temi_client.models.base import Answer
+
+
+class Key(Answer):
+    id: str
+    name: str
+    scopes: list[str]
+    requests_per_minute: int | None = None
+    storage_bytes: int | None = None
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+class CreatedKey(Key):
+    key: str  # the service never tells it again
+
+
+class AuditEntry(Answer):
+    id: str
+    at: datetime
+    key_id: str | None = None
+    key_name: str | None = None
+    method: str
+    route: str
+    path: str
+    request_id: str | None = None
