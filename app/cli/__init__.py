@@ -3,6 +3,7 @@
 import typer
 
 from app.cli import (
+    audit,
     backbones,
     bench,
     cluster,
@@ -14,6 +15,7 @@ from app.cli import (
     images,
     ingest,
     jobs,
+    keys,
     models,
     operations,
     predict,
@@ -43,6 +45,8 @@ operations.add_commands(clusterings.app)
 app.add_typer(clusterings.app, name="clusterings")
 app.add_typer(exports.app, name="exports")
 app.add_typer(models.app, name="models")
+app.add_typer(keys.app, name="keys")
+app.command("audit")(audit.audit)
 app.command("serve")(serve.serve)
 app.command("api")(serve.api)
 app.command("worker")(serve.worker)

@@ -18,6 +18,7 @@ _HINTS = {
     "revision_stale": "Someone changed it meanwhile. Look at it again, then repeat.",
     "dataset_in_use": "Wait for its jobs, or stop them: temi jobs list --dataset DATASET",
     "unauthorized": "Set TEMI_API_KEY, or add --api-key.",
+    "forbidden": "Whoever runs the service makes keys that may do more: temi keys create",
     "source_forbidden": "Whoever runs the service says what it may read: TEMI_SOURCE_FOLDERS, "
     "TEMI_SOURCE_BUCKETS, TEMI_SOURCE_URLS.",
 }

@@ -5,11 +5,12 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import inspect, select
 from sqlalchemy.orm import Session
 
-from app.core.access.actor import SCOPES, Scope
+from app.core.access.actor import SCOPES
 from app.core.clock import db_now
+from app.core.db import Database
 from app.core.errors import InvalidRequest, NotFound
 from app.core.ids import new_id
 from app.core.tables import ApiKey
@@ -26,7 +27,7 @@ def create_key(
     *,
     tenant: str,
     name: str,
-    scopes: Sequence[Scope],
+    scopes: Sequence[str],
     expires_in_days: int | None = None,
     requests_per_minute: int | None = None,
     storage_bytes: int | None = None,
@@ -36,6 +37,10 @@ def create_key(
         raise InvalidRequest.field(
             "tenant", "use 1 to 64 of a-z, 0-9, '.', '_', '-', starting with a letter or digit"
         )
+    if not 1 <= len(name) <= 200:
+        raise InvalidRequest.field("name", "must have 1 to 200 characters")
+    if not scopes or not set(scopes) <= set(SCOPES):
+        raise InvalidRequest.field("scopes", f"must be some of {', '.join(SCOPES)}")
     text = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
     key = ApiKey(
         id=new_id("key"),
@@ -68,6 +73,13 @@ def revoke_key(session: Session, key_id: str, *, tenant: str | None = None) -> A
 def has_keys(session: Session) -> bool:
     """Also revoked ones: revoking the last key must not open the service to everybody."""
     return session.scalar(select(ApiKey.id).limit(1)) is not None
+
+
+def database_has_keys(db: Database) -> bool:
+    """The same of a database that may have no tables yet."""
+    with db.read() as session:
+        tables = inspect(session.connection()).get_table_names()
+        return ApiKey.__tablename__ in tables and has_keys(session)
 
 
 def hash_key(text: str) -> str:
