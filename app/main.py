@@ -29,6 +29,7 @@ from app.api.errors import install_error_handlers, responses
 from app.api.guard import Access, get_actor
 from app.api.metrics import Metrics
 from app.api.middleware import BodyLimit, RequestContext
+from app.core import tracing
 from app.core.logs import configure_logging
 from app.core.runtime import Runtime
 from app.core.serving import Serving
@@ -55,11 +56,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        configure_logging(settings.log_format)
+        configure_logging(settings)
+        tracing.start_tracing(settings, "api")
         settings.temporary_dir.mkdir(parents=True, exist_ok=True)
         tempfile.tempdir = str(settings.temporary_dir)  # uploads wait on the storage's disk
         yield
         serving.close()
+        tracing.stop_tracing()
         runtime.db.dispose()
 
     app = FastAPI(

@@ -44,7 +44,7 @@ def main(
     settings: Settings, job_id: str, fence: int, connection: Connection, parent_pid: int
 ) -> None:
     die_with_parent(parent_pid)
-    configure_logging(settings.log_format)
+    configure_logging(settings)
     structlog.contextvars.bind_contextvars(job_id=job_id, pid=os.getpid())
     runtime = Runtime(settings)
     with runtime.db.read() as session:

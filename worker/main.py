@@ -21,7 +21,7 @@ _stopping = threading.Event()
 
 @setup_logging.connect  # type: ignore[untyped-decorator]
 def _set_up_logging(**_: Any) -> None:
-    configure_logging(runtime.settings.log_format)
+    configure_logging(runtime.settings)
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

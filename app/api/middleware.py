@@ -2,7 +2,8 @@
 
 import re
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import structlog
@@ -12,8 +13,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import problem
 from app.api.metrics import HttpMetrics
+from app.core import tracing
 from app.core.errors import BodyTooLarge
 from app.core.settings import MiB, Settings
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _UPLOADS = re.compile(r"/v1/datasets(/[^/]+/images)?|/v1/uploads(/[^/]+)?")
@@ -31,51 +36,66 @@ class RequestContext:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        status, received, sent, started = 500, 0, 0, time.perf_counter()
-
-        async def counted() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            return message
-
-        async def send_with_id(message: Message) -> None:
-            nonlocal status, sent
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                MutableHeaders(scope=message)["X-Request-ID"] = request_id
-            else:
-                sent += len(message.get("body", b""))
-            await send(message)
-
-        with (
-            structlog.contextvars.bound_contextvars(request_id=request_id),
-            self._metrics.in_flight.track_inprogress(),
-        ):
+        exchange = _Exchange(receive, send, request_id)
+        # Each request has a task of its own, and what is logged after us belongs to it, too.
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        with self._metrics.in_flight.track_inprogress(), _traced(scope, headers) as span:
+            exchange.trace = tracing.traceparent()
             try:
-                await self._app(scope, counted, send_with_id)
+                await self._app(scope, exchange.receive, exchange.send)
             finally:
-                seconds = time.perf_counter() - started
-                route = getattr(scope.get("route"), "path", "unmatched")
-                method = scope["method"]
-                self._metrics.observe(method, route, status, seconds, received, sent)
-                _log(scope, route, status, seconds)
+                self._note(scope, exchange, span)
+
+    def _note(self, scope: Scope, exchange: "_Exchange", span: "Span | None") -> None:
+        method, route = scope["method"], getattr(scope.get("route"), "path", "unmatched")
+        status, seconds = exchange.status, time.perf_counter() - exchange.started
+        self._metrics.observe(method, route, status, seconds, exchange.received, exchange.sent)
+        if route not in _QUIET:
+            # The path without its query: that may hold what is nobody's business.
+            ms = round(seconds * 1000, 1)
+            log.info(
+                "request", method=method, route=route, path=scope["path"], status=status, ms=ms
+            )
+        if span is not None:
+            tracing.describe_answer(span, method, route, status, exchange.request_id)
 
 
-def _log(scope: Scope, route: str, status: int, seconds: float) -> None:
-    """The path without its query: that may hold what is nobody's business."""
-    if route not in _QUIET:
-        log.info(
-            "request",
-            method=scope["method"],
-            route=route,
-            path=scope["path"],
-            status=status,
-            ms=round(seconds * 1000, 1),
-        )
+class _Exchange:
+    """What goes over the line for one request, counted, with its ids on the answer."""
+
+    def __init__(self, receive: Receive, send: Send, request_id: str) -> None:
+        self._receive = receive
+        self._send = send
+        self.request_id = request_id
+        self.trace: str | None = None
+        self.started = time.perf_counter()
+        self.status = 500
+        self.received = self.sent = 0
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self.received += len(message.get("body", b""))
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-ID"] = self.request_id
+            if self.trace is not None:
+                headers["traceparent"] = self.trace
+        else:
+            self.sent += len(message.get("body", b""))
+        await self._send(message)
+
+
+def _traced(scope: Scope, headers: Headers) -> AbstractContextManager["Span | None"]:
+    return nullcontext() if scope["path"] in _QUIET else tracing.request_span(headers)
 
 
 class BodyLimit:

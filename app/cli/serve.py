@@ -26,7 +26,7 @@ def serve(host: Host = None, port: Port = None) -> None:
     from app.core.logs import configure_logging
     from app.core.supervisor import Supervisor
 
-    configure_logging(settings.log_format)
+    configure_logging(settings)
     _upgrade(settings)
     _console.print(
         f"[bold]TEMI[/] at [link]http://{settings.host}:{settings.port}[/]  (API: /docs)  "

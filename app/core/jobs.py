@@ -13,11 +13,13 @@ from sqlalchemy import ColumnElement, ScalarSelect, and_, case, or_, select, upd
 from sqlalchemy.orm import Session, aliased
 
 from app.core.access.audit import acting_key_id
+from app.core import tracing
 from app.core.clock import db_now
 from app.core.datasets import OPEN, abandon_ingest
 from app.core.errors import JobFinished, LeaseLost, NotFound
 from app.core.ids import new_id
 from app.core.job_records import add_log
+from app.core.logs import current_request_id
 from app.core.tables import Dataset, Job
 from app.core.webhooks import announce_end
 
@@ -77,6 +79,8 @@ def create_job(
         stages=STAGES[kind],
         priority=request.priority if request else 0,
         webhook_url=request.webhook_url if request else None,
+        request_id=current_request_id(),
+        traceparent=tracing.traceparent(),
         created_by=acting_key_id(),
     )
     session.add(job)

@@ -52,6 +52,23 @@ class Settings(BaseSettings):
     log_format: str = Field(
         default="console", pattern="^(console|json)$", description="`console` or `json`."
     )
+    log_level: str = Field(
+        default="info",
+        pattern="^(debug|info|warning|error)$",
+        description="`debug`, `info`, `warning` or `error`; libraries speak from warnings upwards.",
+    )
+    metrics_port: int = Field(
+        default=0, ge=0, le=65535, description="Port of a worker's `/metrics`; 0 means none."
+    )
+    metrics_host: str = Field(
+        default="127.0.0.1", description="Address that a worker's `/metrics` binds to."
+    )
+    tracing: str = Field(
+        default="off",
+        pattern="^(off|otlp|console)$",
+        description="Where OpenTelemetry spans go: `otlp` (see `OTEL_EXPORTER_OTLP_ENDPOINT`), "
+        "`console` or `off`.",
+    )
 
     device: str = Field(default="auto", description="`auto`, `cpu`, `cuda` or `cuda:N`.")
     torch_threads: int = Field(
