@@ -11,7 +11,9 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
 
+from app.cli.door import has_key
 from app.cli.options import AsJson
 from app.cli.output import results
 from app.core.settings import GiB, Settings, get_settings
@@ -112,11 +114,18 @@ def _space(settings: Settings) -> Line:
 
 def _door(settings: Settings) -> Line:
     address = f"{settings.host}:{settings.port}"
-    if settings.api_key is not None:
+    if _has_key(settings):
         return Line("access", True, f"{address}, with an API key")
     if settings.loopback_only:
         return Line("access", True, f"{address}, this machine only, no API key")
-    return Line("access", False, f"{address} without an API key", "set TEMI_API_KEY")
+    return Line("access", False, f"{address} without an API key", "run `temi keys create NAME`")
+
+
+def _has_key(settings: Settings) -> bool:
+    try:
+        return has_key(settings)
+    except OperationalError:
+        return False  # what is wrong with the database is a line of its own
 
 
 def _print(lines: list[Line]) -> None:
