@@ -1,16 +1,16 @@
-"""The model registry."""
+"""The model registry: models and their versions."""
 
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from app.api import schemas
 from app.api.deps import ListingDep, RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
 from app.core import registry
+from app.core.registry import deletion
 from app.core.tables import Model, ModelVersion
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=responses(401, 422, 503))
@@ -26,24 +26,29 @@ def load_model(session: SessionDep, tenant: TenantDep, name: Name) -> Model:
 ModelDep = Annotated[Model, Depends(load_model)]
 
 
-def _show(session: Session, model: Model) -> schemas.Model:
-    return schemas.Model(
-        name=model.name,
-        latest_version=model.latest_version,
-        aliases=registry.aliases(session, model),
-        created_at=schemas.to_time(model.created_at),
-    )
-
-
 @router.get("", response_model=schemas.Page[schemas.Model], summary="List models by name")
 def list_models(listing: ListingDep, session: SessionDep, tenant: TenantDep) -> dict[str, Any]:
-    query = select(Model).where(Model.tenant == tenant)
-    return listing.page(query, Model.name, lambda model: _show(session, model))
+    query = select(Model).where(Model.tenant == tenant, Model.latest_version.is_not(None))
+    return listing.page(
+        query,
+        Model.name,
+        lambda model: schemas.Model.of(model, registry.aliases(session, model)),
+    )
 
 
 @router.get("/{name}", responses=responses(404), summary="Look at a model and its aliases")
 def read_model(session: SessionDep, model: ModelDep) -> schemas.Model:
-    return _show(session, model)
+    return schemas.Model.of(model, registry.aliases(session, model))
+
+
+@router.delete("/{name}", status_code=204, responses=responses(404, 409), summary="Delete a model")
+def delete_model(runtime: RuntimeDep, tenant: TenantDep, name: Name) -> None:
+    """All its versions with their files. `version_in_use` while an alias points to one of them or
+    an unfinished job uses it; then nothing is deleted. Clusterings that they made stay. A model
+    that gets the same name later goes on with the next number."""
+    with runtime.db.write() as session:
+        folders = deletion.delete_model(session, tenant, name)
+    deletion.remove_folders(runtime, folders)
 
 
 @router.get(
@@ -67,33 +72,16 @@ def read_version(session: SessionDep, model: ModelDep, version: Version) -> sche
     return schemas.ModelVersion.of(model.name, registry.get_version(session, model, version))
 
 
-@router.put(
-    "/{name}/aliases/{alias}",
-    responses=responses(404, 422),
-    summary="Point an alias at a version",
-)
-def put_alias(
-    runtime: RuntimeDep,
-    tenant: TenantDep,
-    name: Name,
-    alias: Annotated[str, Path(max_length=64)],
-    body: schemas.AliasUpdate,
-) -> schemas.Model:
-    """Clients that ask for `name@alias` get the new version from the next request on."""
-    with runtime.db.write() as session:
-        model = registry.get_model(session, tenant, name)
-        registry.set_alias(session, model, alias, body.version)
-        return _show(session, model)
-
-
 @router.delete(
-    "/{name}/aliases/{alias}",
+    "/{name}/versions/{version}",
     status_code=204,
-    responses=responses(404),
-    summary="Remove an alias",
+    responses=responses(404, 409),
+    summary="Delete a version",
 )
-def delete_alias(
-    runtime: RuntimeDep, tenant: TenantDep, name: Name, alias: Annotated[str, Path(max_length=64)]
-) -> None:
+def delete_version(runtime: RuntimeDep, tenant: TenantDep, name: Name, version: Version) -> None:
+    """With its files. `version_in_use` while an alias points to it or an unfinished job uses it.
+    `latest` is the newest version that is left; a number is never given out twice. With its last
+    version the model is gone. Clusterings that the version made stay."""
     with runtime.db.write() as session:
-        registry.remove_alias(session, registry.get_model(session, tenant, name), alias)
+        folders = deletion.delete_version(session, tenant, name, version)
+    deletion.remove_folders(runtime, folders)

@@ -6,6 +6,7 @@ import structlog
 
 from app.core.blobs import condemn_orphans, remove_condemned
 from app.core.exports.files import remove_orphans
+from app.core.registry.deletion import remove_orphans as remove_orphaned_models
 from app.core.runtime import Runtime
 from app.core.uploads import remove_expired
 
@@ -28,6 +29,7 @@ class Cleaner:
                 self._minute = minute
                 condemn_orphans(self._runtime, minute)
                 removed += remove_orphans(self._runtime.db, self._runtime.storage)
+                removed += remove_orphaned_models(self._runtime)
         except OSError as error:  # another time: nothing depends on it
             log.warning("cleaning_failed", reason=str(error))
             return 0

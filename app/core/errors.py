@@ -94,6 +94,14 @@ class ClusteringInUse(Conflict):
     code = "clustering_in_use"
 
 
+class VersionInUse(Conflict):
+    code = "version_in_use"
+
+
+class NothingToRollBack(Conflict):
+    code = "nothing_to_roll_back"
+
+
 class UploadOffset(Conflict):
     code = "upload_offset"
 

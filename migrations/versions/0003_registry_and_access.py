@@ -16,6 +16,14 @@ def upgrade() -> None:
     _create_keys()
     _create_audit()
     _create_alias_changes()
+    with op.batch_alter_table("models", schema=None) as batch_op:
+        batch_op.add_column(
+            sa.Column("last_number", sa.Integer(), nullable=False, server_default="0")
+        )
+        batch_op.alter_column("latest_version", existing_type=sa.Integer(), nullable=True)
+    op.execute("UPDATE models SET last_number = latest_version")
+    with op.batch_alter_table("models", schema=None) as batch_op:
+        batch_op.alter_column("last_number", existing_type=sa.Integer(), server_default=None)
     with op.batch_alter_table("model_versions", schema=None) as batch_op:
         batch_op.alter_column("clustering_id", existing_type=sa.String(length=40), nullable=True)
     with op.batch_alter_table("jobs", schema=None) as batch_op:
@@ -41,6 +49,10 @@ def downgrade() -> None:
     op.execute("UPDATE model_versions SET clustering_id = '' WHERE clustering_id IS NULL")
     with op.batch_alter_table("model_versions", schema=None) as batch_op:
         batch_op.alter_column("clustering_id", existing_type=sa.String(length=40), nullable=False)
+    op.execute("UPDATE models SET latest_version = 0 WHERE latest_version IS NULL")
+    with op.batch_alter_table("models", schema=None) as batch_op:
+        batch_op.alter_column("latest_version", existing_type=sa.Integer(), nullable=False)
+        batch_op.drop_column("last_number")
     op.drop_table("model_alias_changes")
     op.drop_table("audit_entries")
     op.drop_table("api_keys")

@@ -19,6 +19,7 @@ from app.core.settings import Settings
 from app.core.tables import Clustering, Dataset, Image
 from tests.conftest import MakeClient, running_api
 from tests.images import jpeg_bytes, png_bytes, zip_of
+from tests.model_files import small_files, small_manifest, write_files
 from worker import child
 from worker.context import JobContext
 from worker.registration import add_clustering
@@ -102,6 +103,7 @@ def store_clustering(
     runtime: Runtime, dataset_id: str, *, model: str = "cats-dogs", n_clusters: int = 3
 ) -> str:
     """A finished clustering and its model version, without any training: image i in i mod 2."""
+    manifest = small_manifest(n_clusters)
     with runtime.db.write() as session:
         dataset = session.get_one(Dataset, dataset_id)
         images = session.scalars(
@@ -116,8 +118,8 @@ def store_clustering(
             job_id=job.id,
             clustering_id=clustering_id,
             folder=f"models/{job.id}",
-            manifest=_manifest(n_clusters),
-            files={"model.safetensors": "00" * 32},
+            manifest=manifest,
+            files=write_files(runtime.storage, f"models/{job.id}", small_files(manifest)),
         ).version
         clustering = Clustering(
             id=clustering_id,
@@ -137,12 +139,3 @@ def store_clustering(
         )
         add_clustering(session, clustering, rows)
     return clustering_id
-
-
-def _manifest(n_clusters: int) -> Json:
-    return {
-        "backbone": "efficientnet_lite0",
-        "weights_sha256": "00" * 32,
-        "temperature": 0.1,
-        "clusters": [{"cluster_id": i, "label": f"cluster {i}"} for i in range(n_clusters)],
-    }

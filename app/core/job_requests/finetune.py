@@ -29,7 +29,7 @@ class FinetuneRequest(JobRequest):
     epochs: int | None = None
 
     def create(self, session: Session, tenant: str) -> Job:
-        model, version = resolve(session, tenant, self.model)
+        model, version = resolve(session, tenant, self.model, share=True)
         dataset_id = self.dataset_id or version.manifest.get("dataset", {}).get("id")
         if dataset_id is None:
             raise NotFound("The model does not say what it was trained on; give a dataset_id.")

@@ -16,7 +16,7 @@ class PredictRequest(JobRequest):
     dataset_id: str
 
     def create(self, session: Session, tenant: str) -> Job:
-        model, version = resolve(session, tenant, self.model)
+        model, version = resolve(session, tenant, self.model, share=True)
         dataset = get_ready_dataset(session, tenant, self.dataset_id)
         config = {
             "model": {"name": model.name, "version": version.version},

@@ -16,7 +16,8 @@ class Model(Base):
     id: Mapped[str] = id_column()
     tenant: Mapped[str] = tenant_column()
     name: Mapped[str] = mapped_column(String(100))
-    latest_version: Mapped[int] = mapped_column(default=0)
+    last_number: Mapped[int] = mapped_column(default=0)  # given to a version; never twice
+    latest_version: Mapped[int | None]  # the newest that is left; none once all were deleted
     created_at: Mapped[float] = created_at_column()
 
 
