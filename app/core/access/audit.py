@@ -1,12 +1,12 @@
 """Who changed what: one entry a request, in the transaction of the change itself."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 from sqlalchemy.orm import Session
 
 from app.core.access.actor import Actor
@@ -50,20 +50,32 @@ def recorded(session: Session) -> Iterator[None]:
     if request is None or request.is_recorded:
         yield
         return
-    changed = False
-
-    def note(_connection: Any, cursor: Any, *rest: Any) -> None:
-        nonlocal changed
-        statement = rest[2]
-        writes = statement.isinsert or statement.isupdate or statement.isdelete
-        changed = changed or (writes and cursor.rowcount != 0)
-
-    event.listen(session.connection(), "after_cursor_execute", note)
+    changed_rows = _count_changes(session.connection())
     yield
     session.flush()
-    if changed:
+    if changed_rows():
         session.add(_entry(request))
         event.listen(session, "after_commit", lambda _: setattr(request, "is_recorded", True))
+
+
+def _count_changes(connection: Connection) -> Callable[[], int]:
+    """How many rows this transaction has changed so far."""
+    if connection.dialect.name == "sqlite":
+        # A cursor of SQLite does not know yet how many rows a statement with RETURNING changes.
+        raw: Any = connection.connection.dbapi_connection
+        before = raw.total_changes
+        return lambda: int(raw.total_changes - before)
+    count = 0
+
+    @event.listens_for(connection, "after_cursor_execute")
+    def note(
+        _connection: Any, cursor: Any, _sql: str, _values: Any, statement: Any, _many: bool
+    ) -> None:
+        nonlocal count
+        if statement.isinsert or statement.isupdate or statement.isdelete:
+            count += cursor.rowcount
+
+    return lambda: count
 
 
 def _entry(request: CurrentRequest) -> AuditEntry:
