@@ -7,12 +7,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from app.cli.door import check_door
 from app.core.settings import Settings, get_settings
 
-_API_KEY_NEEDED = """\
-[red]Refusing to bind to {host} without an API key.[/]
-Anyone who reaches that address could read your photos and use the service.
-Set TEMI_API_KEY (16 characters or more), or keep --host 127.0.0.1."""
 _console = Console(stderr=True)
 db_app = typer.Typer(help="The database's tables.", no_args_is_help=True)
 
@@ -70,9 +67,7 @@ def _settings(host: str | None, port: int | None) -> Settings:
         os.environ["TEMI_PORT"] = str(port)
     get_settings.cache_clear()
     settings = get_settings()
-    if not settings.loopback_only and settings.api_key is None:
-        _console.print(_API_KEY_NEEDED.format(host=settings.host))
-        raise typer.Exit(2)
+    check_door(settings)
     return settings
 
 
