@@ -31,6 +31,7 @@ from app.api.guard import Access, get_actor
 from app.api.metrics import Metrics
 from app.api.middleware import BodyLimit, RequestContext
 from app.core import tracing
+from app.core.health import Health
 from app.core.logs import configure_logging
 from app.core.runtime import Runtime
 from app.core.serving import Serving
@@ -77,6 +78,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.serving = serving
     app.state.access = Access(runtime)
     app.state.metrics = Metrics(runtime)
+    app.state.health = Health(runtime)
     install_error_handlers(app)
     for room in (
         datasets,

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psutil
 import psycopg
 import redis
 
@@ -78,6 +80,26 @@ def run_s3() -> Iterator[str]:
         with _process(command, folder) as alive:
             _wait(lambda: socket.create_connection(("127.0.0.1", port)).close(), OSError, alive)
             yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def frozen(url: str) -> Iterator[None]:
+    """The server at this address, stopped in its tracks: it takes connections and says nothing."""
+    port = urlsplit(url).port
+    family = [
+        process
+        for child in psutil.Process().children()
+        if any(c.laddr.port == port for c in child.net_connections() if c.status == "LISTEN")
+        for process in (child, *child.children(recursive=True))
+    ]
+    assert family, f"no child of ours listens at {url}"
+    for process in family:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in reversed(family):
+            process.resume()
 
 
 def _postgres_binaries(folder: Path, user: str | None) -> Path:

@@ -1,13 +1,14 @@
 """For those who run the service: is it alive, is it ready, how is it doing."""
 
+import asyncio
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 
 from app.api import schemas
-from app.api.deps import RuntimeDep
-from app.core.health import check_health
+from app.api.metrics import Metrics
+from app.core.health import Health
 
 router = APIRouter(tags=["system"])
 _PAGE = Path(__file__).parents[1] / "static" / "index.html"
@@ -24,13 +25,22 @@ async def livez() -> dict[str, bool]:
     responses={503: {"model": schemas.Readiness, "description": "Something is missing"}},
     summary="Everything it needs is there",
 )
-def readyz(runtime: RuntimeDep) -> JSONResponse:
-    """Names what is wrong: database, broker, storage or weights."""
-    findings = check_health(runtime)
+async def readyz(request: Request) -> JSONResponse:
+    """Names what is wrong with the database, its migrations, the broker, the storage, the weights
+    or the workers, and what to do about it. Answers within three seconds, also when one of them
+    does not answer at all."""
+    health: Health = request.app.state.health
+    findings = await health.look_beside()
     body = schemas.Readiness(
         ready=all(finding.ok for finding in findings.values()),
         checks={
-            name: schemas.Check(ok=finding.ok, detail=finding.detail)
+            name: schemas.Check(
+                ok=finding.ok,
+                status=finding.status,
+                detail=finding.detail,
+                hint=finding.hint,
+                seconds=round(finding.seconds, 4),
+            )
             for name, finding in findings.items()
         },
     )
@@ -43,8 +53,11 @@ def readyz(runtime: RuntimeDep) -> JSONResponse:
     responses={200: {"content": {"text/plain": {}}}},
     summary="Figures for Prometheus",
 )
-def metrics(request: Request) -> Response:
-    return Response(request.app.state.metrics.render(), media_type="text/plain; version=0.0.4")
+async def metrics(request: Request) -> Response:
+    """Requests, predictions, jobs and the disk; docs/operations.md says what each figure means."""
+    shown: Metrics = request.app.state.metrics
+    text = await asyncio.wrap_future(shown.look())
+    return Response(text, media_type="text/plain; version=0.0.4")
 
 
 @router.get("/", include_in_schema=False)

@@ -27,12 +27,6 @@ _PACKAGES = {
     "fastapi": "fastapi",
     "sqlalchemy": "sqlalchemy",
 }
-_HINTS = {
-    "database": "run `temi db upgrade`, or check TEMI_DATABASE_URL",
-    "broker": "check TEMI_BROKER_URL and that the broker runs",
-    "storage": "check that TEMI_DATA_DIR can be written and has space",
-    "weights": "run `make install` again",
-}
 _LOW_SPACE = 5 * GiB
 
 
@@ -85,19 +79,21 @@ def _device(settings: Settings) -> Line:
 
 
 def _parts(settings: Settings) -> Iterator[Line]:
-    from app.core.health import check_health
+    from app.core.health import Health
     from app.core.runtime import Runtime
     from temi.catalog import DEFAULT_BACKBONE
 
     places = {
         "database": make_url(settings.sqlalchemy_url).render_as_string(hide_password=True),
+        "migrations": "tables",
         "broker": _without_password(settings),
         "storage": str(settings.blob_dir.absolute()),
         "weights": DEFAULT_BACKBONE,
+        "workers": "queue",
     }
-    for name, finding in check_health(Runtime(settings)).items():
-        found = places[name] if finding.ok else f"{places[name]}: {finding.detail}"
-        yield Line(name, finding.ok, found, "" if finding.ok else _HINTS[name])
+    for name, finding in Health(Runtime(settings)).look().items():
+        found = places[name] if finding.detail is None else f"{places[name]}: {finding.detail}"
+        yield Line(name, finding.ok, found, finding.hint or "")
 
 
 def _without_password(settings: Settings) -> str:

@@ -1,48 +1,158 @@
-"""Is everything there that the service needs? Used by /readyz and by `temi doctor`."""
+"""Is everything there that the service needs? Used by /readyz and by `temi doctor`.
 
-from collections.abc import Callable
+All is looked at side by side and nothing is waited for longer than a few seconds: a server that
+is frozen answers neither yes nor no.
+"""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import wait
 from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 from sqlalchemy import text
 
+from app.core.load import Load, read_load
+from app.core.lookout import Look, Lookout
 from app.core.migrations import is_current
 from app.core.queue import check_broker
 from app.core.runtime import Runtime
+from app.core.settings import GiB
 from temi.catalog import DEFAULT_BACKBONE, check_backbone
+
+PATIENCE_SECONDS = 2.5
+_LOW_BYTES, _LOW_SHARE = 1 * GiB, 0.05
+_LONG_WAIT = 60.0
+_BY_DATABASE = ("migrations", "workers")  # nothing is known of them without it
 
 
 @dataclass(frozen=True)
 class Finding:
-    ok: bool
+    """A `warning` is worth a look, but the service does its work."""
+
+    status: Literal["ok", "warning", "failed", "unknown"]
+    seconds: float
     detail: str | None = None
+    hint: str | None = None  # what to do about it
+
+    @property
+    def ok(self) -> bool:
+        return self.status in ("ok", "warning")
 
 
-def check_health(runtime: Runtime) -> dict[str, Finding]:
-    checks: dict[str, Callable[[Runtime], None]] = {
-        "database": _check_database,
-        "broker": lambda r: check_broker(r.celery),
-        "storage": _check_storage,
-        "weights": lambda r: check_backbone(DEFAULT_BACKBONE, r.settings.weights_dir),
-    }
-    return {name: _find(check, runtime) for name, check in checks.items()}
-
-
-def _find(check: Callable[[Runtime], None], runtime: Runtime) -> Finding:
-    try:
-        check(runtime)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong is the finding
-        return Finding(ok=False, detail=str(error).splitlines()[0][:300] or type(error).__name__)
-    return Finding(ok=True)
+@dataclass(frozen=True)
+class Check:
+    look: Callable[[Runtime], str | None]
+    """Raises if the thing is not there; returns what is worth a warning."""
+    hint: str
 
 
 def _check_database(runtime: Runtime) -> None:
     with runtime.db.read() as session:
         session.execute(text("SELECT 1"))
+
+
+def _check_migrations(runtime: Runtime) -> None:
     if not is_current(runtime.db):
-        raise RuntimeError("the tables are not current; run `temi db upgrade`")
+        raise RuntimeError("the tables are not those that this version needs")
 
 
-def _check_storage(runtime: Runtime) -> None:
+def _check_storage(runtime: Runtime) -> str | None:
     runtime.storage.write("health/probe", b"ok")
     if runtime.storage.read("health/probe") != b"ok":
         raise RuntimeError("what was written cannot be read back")
+    disk = shutil.disk_usage(runtime.settings.blob_dir)
+    if disk.free >= max(_LOW_BYTES, _LOW_SHARE * disk.total):
+        return None
+    return f"nearly full: {disk.free / GiB:.1f} of {disk.total / GiB:.1f} GiB are free"
+
+
+def _check_workers(runtime: Runtime) -> str | None:
+    with runtime.db.read() as session:
+        return _idle_workers(read_load(session))
+
+
+def _idle_workers(load: Load) -> str | None:
+    """A worker that is alive holds a job, or looks for jobs and sends messages for them."""
+    waited = load.oldest_queued_seconds
+    if waited <= _LONG_WAIT or any(job.lease_left > 0 for job in load.running):
+        return None
+    waiting = f"{load.queued} jobs wait, the oldest for {waited:.0f} s"
+    if load.hinted_seconds is not None and load.hinted_seconds > _LONG_WAIT:
+        return f"{waiting}, and no worker looks for them"
+    return f"{waiting}, and workers look for them but take none"
+
+
+CHECKS: dict[str, Check] = {
+    "database": Check(_check_database, "check TEMI_DATABASE_URL and that the database runs"),
+    "migrations": Check(_check_migrations, "run `temi db upgrade`"),
+    "broker": Check(
+        lambda runtime: check_broker(runtime.celery),
+        "check TEMI_BROKER_URL and that the broker runs",
+    ),
+    "storage": Check(_check_storage, "check that TEMI_DATA_DIR can be written; free some space"),
+    "weights": Check(
+        lambda runtime: check_backbone(DEFAULT_BACKBONE, runtime.settings.weights_dir),
+        "run `make install` again",
+    ),
+    "workers": Check(
+        _check_workers, "start one with `temi worker`, or read its log: it may not reach the broker"
+    ),
+}
+
+
+class Health:
+    """The checks of one process."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._lookouts = {
+            name: Lookout(partial(_find, check, runtime)) for name, check in CHECKS.items()
+        }
+
+    def look(self) -> dict[str, Finding]:
+        looks = self._start()
+        wait(looks.values(), timeout=PATIENCE_SECONDS)
+        return _findings(looks)
+
+    async def look_beside(self) -> dict[str, Finding]:
+        """The same, without a thread of the pool: requests that hang may hold all of those."""
+        looks = self._start()
+        waited_for = [asyncio.wrap_future(look) for look in looks.values()]
+        _, late = await asyncio.wait(waited_for, timeout=PATIENCE_SECONDS)
+        for future in late:
+            future.cancel()
+        return _findings(looks)
+
+    def _start(self) -> dict[str, Look[Finding]]:
+        return {name: lookout.start() for name, lookout in self._lookouts.items()}
+
+
+def _find(check: Check, runtime: Runtime) -> Finding:
+    started = time.monotonic()
+    try:
+        warning = check.look(runtime)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong is the finding
+        detail = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+        return Finding("failed", time.monotonic() - started, detail, check.hint)
+    seconds = time.monotonic() - started
+    return Finding("warning", seconds, warning, check.hint) if warning else Finding("ok", seconds)
+
+
+def _findings(looks: Mapping[str, Look[Finding]]) -> dict[str, Finding]:
+    found = {
+        name: look.result() if look.done() else _no_answer(name, look)
+        for name, look in looks.items()
+    }
+    if not found["database"].ok:
+        for name in (name for name in _BY_DATABASE if not found[name].ok):
+            seconds = found[name].seconds
+            found[name] = Finding("unknown", seconds, "not to be known without the database")
+    return found
+
+
+def _no_answer(name: str, look: Look[Finding]) -> Finding:
+    seconds = time.monotonic() - look.started
+    return Finding("failed", seconds, f"no answer for {seconds:.1f} s", CHECKS[name].hint)

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from sqlalchemy import ColumnElement, ScalarSelect, and_, case, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
-from app.core.access.audit import acting_key_id
 from app.core import tracing
+from app.core.access.audit import acting_key_id
 from app.core.clock import db_now
 from app.core.datasets import OPEN, abandon_ingest
 from app.core.errors import JobFinished, LeaseLost, NotFound

@@ -54,6 +54,7 @@ def configure_logging(settings: Settings) -> None:
     root.addHandler(handler)
     root.setLevel(max(level, logging.WARNING))
     logging.getLogger(_OURS).setLevel(level)
+    logging.getLogger("kombu.connection").setLevel(logging.ERROR)  # a folder has no host name
     for name in _WITH_OWN_HANDLERS:
         _pass_on(logging.getLogger(name))
     logging.captureWarnings(True)

@@ -1,11 +1,21 @@
 """Look at something that may hang, without hanging."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 Seen = TypeVar("Seen")
+
+
+class Look(Future[Seen]):
+    """What will have been seen, and when somebody began to look."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started = time.monotonic()
+        self.set_running_or_notify_cancel()  # whoever stops waiting for it does not stop it
 
 
 class Lookout(Generic[Seen]):
@@ -19,20 +29,20 @@ class Lookout(Generic[Seen]):
     def __init__(self, look: Callable[[], Seen]) -> None:
         self._look = look
         self._lock = threading.Lock()
-        self._pending: Future[Seen] | None = None
+        self._pending: Look[Seen] | None = None
 
-    def start(self) -> "Future[Seen]":
+    def start(self) -> Look[Seen]:
         with self._lock:
             if self._pending is not None and not self._pending.done():
                 return self._pending
-            self._pending = future = Future[Seen]()
-        threading.Thread(target=self._run, args=(future,), name="lookout", daemon=True).start()
-        return future
+            self._pending = look = Look[Seen]()
+        threading.Thread(target=self._run, args=(look,), name="lookout", daemon=True).start()
+        return look
 
-    def _run(self, future: "Future[Seen]") -> None:
+    def _run(self, look: Look[Seen]) -> None:
         try:
             seen = self._look()
         except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for
-            future.set_exception(error)
+            look.set_exception(error)
         else:
-            future.set_result(seen)
+            look.set_result(seen)

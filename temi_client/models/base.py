@@ -15,7 +15,10 @@ class ErrorInfo(Answer):
 
 class Check(Answer):
     ok: bool
+    status: str | None = None  # ok, warning, failed or unknown
     detail: str | None = None
+    hint: str | None = None
+    seconds: float | None = None
 
 
 class Readiness(Answer):

@@ -1,27 +1,41 @@
-"""The check names the part that is wrong, and only that."""
+"""The check names the part that is wrong, and only that, and never hangs with it."""
 
+import asyncio
+import time
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
-from app.core.health import check_health
+from app.core.clock import db_now
+from app.core.health import CHECKS, PATIENCE_SECONDS, Finding, Health
+from app.core.jobs import claim
 from app.core.runtime import Runtime
 from app.core.settings import Settings
+from app.core.tables import Job
 from tests.conftest import MakeSettings
-from tests.servers import free_port
+from tests.core.conftest import MakeJob
+from tests.servers import free_port, frozen
+
+
+def _look(settings: Settings) -> dict[str, Finding]:
+    runtime = Runtime(settings)
+    findings = Health(runtime).look()
+    assert list(findings) == list(CHECKS)
+    runtime.db.dispose()
+    runtime.celery.close()
+    return findings
 
 
 def _wrong(settings: Settings) -> dict[str, str | None]:
-    runtime = Runtime(settings)
-    findings = check_health(runtime)
-    assert set(findings) == {"database", "broker", "storage", "weights"}
-    runtime.db.dispose()
-    runtime.celery.close()
-    return {name: finding.detail for name, finding in findings.items() if not finding.ok}
+    found = _look(settings)
+    assert all(finding.hint for finding in found.values() if finding.status == "failed")
+    return {name: finding.detail for name, finding in found.items() if finding.status != "ok"}
 
 
 def test_all_is_well(any_settings: Settings) -> None:
     assert _wrong(any_settings) == {}
+    assert all(0 <= finding.seconds < 2 for finding in _look(any_settings).values())
 
 
 def test_with_redis_all_is_well(make_settings: MakeSettings, redis_url: str) -> None:
@@ -30,15 +44,20 @@ def test_with_redis_all_is_well(make_settings: MakeSettings, redis_url: str) -> 
 
 def test_a_database_that_is_not_there(make_settings: MakeSettings) -> None:
     url = f"postgresql+psycopg://nobody@127.0.0.1:{free_port()}/none"
-    wrong = _wrong(make_settings(database_url=url))
-    assert list(wrong) == ["database"]
-    assert wrong["database"] is not None
-    assert "refused" in wrong["database"]
+    found = _look(make_settings(database_url=url))
+    assert {name: f.status for name, f in found.items() if not f.ok} == {
+        "database": "failed",
+        "migrations": "unknown",
+        "workers": "unknown",
+    }
+    assert "refused" in str(found["database"].detail)
 
 
 def test_a_database_without_tables(make_settings: MakeSettings, tmp_path: Path) -> None:
-    wrong = _wrong(make_settings(database_url=f"sqlite:///{tmp_path / 'other.db'}"))
-    assert wrong == {"database": "the tables are not current; run `temi db upgrade`"}
+    found = _look(make_settings(database_url=f"sqlite:///{tmp_path / 'other.db'}"))
+    assert found["database"].ok
+    assert found["migrations"].status == "failed"
+    assert found["migrations"].hint == "run `temi db upgrade`"
 
 
 def test_a_broker_that_is_not_there(make_settings: MakeSettings) -> None:
@@ -52,6 +71,16 @@ def test_a_storage_that_cannot_be_written(settings: Settings) -> None:
     assert list(_wrong(settings)) == ["storage"]
 
 
+def test_a_disk_that_is_nearly_full_is_a_warning(
+    make_settings: MakeSettings, settings: Settings, small_disk: Path
+) -> None:
+    url = settings.sqlalchemy_url  # the disk has no room for a database
+    found = _look(make_settings(data_dir=small_disk, database_url=url))["storage"]
+    assert (found.ok, found.status) == (True, "warning")
+    assert "0.0 of 0.0 GiB are free" in str(found.detail)
+    assert "free some space" in str(found.hint)
+
+
 def test_weights_that_are_not_installed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,3 +88,66 @@ def test_weights_that_are_not_installed(
     wrong = _wrong(settings)
     assert list(wrong) == ["weights"]
     assert "not installed" in str(wrong["weights"])
+
+
+def _age(runtime: Runtime, job: Job, queued: float, hinted: float) -> None:
+    times = {"queued_at": db_now() - queued, "hint_at": db_now() - hinted}
+    with runtime.db.write() as session:
+        session.execute(update(Job).where(Job.id == job.id).values(**times))
+
+
+def test_jobs_that_no_worker_takes_are_a_warning(any_runtime: Runtime, make_job: MakeJob) -> None:
+    job = make_job()
+    health = Health(any_runtime)
+    assert health.look()["workers"].status == "ok"
+
+    _age(any_runtime, job, queued=300, hinted=300)
+    found = health.look()["workers"]
+    assert (found.ok, found.status) == (True, "warning")
+    assert found.detail == "1 jobs wait, the oldest for 300 s, and no worker looks for them"
+
+    _age(any_runtime, job, queued=300, hinted=-30)
+    assert "look for them but take none" in str(health.look()["workers"].detail)
+
+    busy = make_job()
+    with any_runtime.db.write() as session:
+        assert claim(session, busy.id, worker="w", lease_seconds=60) is not None
+    assert health.look()["workers"].status == "ok"
+
+
+def test_a_frozen_database(make_settings: MakeSettings, postgres_url: str) -> None:
+    runtime = Runtime(make_settings(database_url=postgres_url))
+    health = Health(runtime)
+    assert all(finding.ok for finding in health.look().values())
+    with frozen(postgres_url):
+        for _ in range(2):
+            started = time.monotonic()
+            found = health.look()
+            assert time.monotonic() - started < PATIENCE_SECONDS + 0.5
+            assert found["database"].status == "failed"
+            assert "no answer for" in str(found["database"].detail)
+            assert found["workers"].status == "unknown"
+            assert found["storage"].ok
+    _soon(health)
+    runtime.db.dispose()
+
+
+def test_a_frozen_broker(make_settings: MakeSettings, redis_url: str) -> None:
+    runtime = Runtime(make_settings(broker_url=redis_url))
+    health = Health(runtime)
+    with frozen(redis_url):
+        started = time.monotonic()
+        found = asyncio.run(health.look_beside())
+        assert time.monotonic() - started < PATIENCE_SECONDS + 0.5
+        assert [name for name, finding in found.items() if not finding.ok] == ["broker"]
+    _soon(health)
+    runtime.db.dispose()
+    runtime.celery.close()
+
+
+def _soon(health: Health) -> None:
+    """Once the server goes on, all is well again."""
+    deadline = time.monotonic() + 20
+    while not all(finding.ok for finding in health.look().values()):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

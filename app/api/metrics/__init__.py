@@ -6,6 +6,7 @@ from app.api.metrics.http import HttpMetrics
 from app.api.metrics.serving import ServingMetrics
 from app.api.metrics.state import StateCollector
 from app.core.build import build_info
+from app.core.lookout import Look, Lookout
 from app.core.runtime import Runtime
 
 __all__ = ["HttpMetrics", "Metrics", "ServingMetrics"]
@@ -22,5 +23,11 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         build_info(self._registry, "api")
 
-    def render(self) -> bytes:
+        self._lookout = Lookout(self._render)
+
+    def look(self) -> Look[bytes]:
+        """In a thread of its own: the pool's may all be waiting for the database."""
+        return self._lookout.start()
+
+    def _render(self) -> bytes:
         return generate_latest(self._registry)
