@@ -77,13 +77,14 @@ def create_job(
     """`cluster` embeds the dataset's images, mines neighbours, trains the heads, and registers a
     model and a clustering. Whatever an earlier job on the same images has computed is used
     again."""
-    with idempotency.in_flight(tenant, idempotency_key):
-        job = _accept(runtime, tenant, idempotency_key, body)
+    job = accept_job(runtime, tenant, idempotency_key, body)
     accepted(response, job)
     return job
 
 
-def _accept(runtime: Runtime, tenant: str, key: str | None, body: schemas.JobCreate) -> schemas.Job:
+def accept_job(
+    runtime: Runtime, tenant: str, key: str | None, body: schemas.JobCreate
+) -> schemas.Job:
     request_hash = hashlib.sha256(b"jobs" + body.model_dump_json().encode()).hexdigest()
     check_webhook_url(runtime.settings, body.webhook_url)
     request = _REQUESTS[body.kind](**body.model_dump(exclude={"kind"}))
@@ -92,7 +93,8 @@ def _accept(runtime: Runtime, tenant: str, key: str | None, body: schemas.JobCre
     def create(session: Session) -> dict[str, Any]:
         return schemas.Job.of(request.create(session, tenant)).model_dump(mode="json")
 
-    answer, is_new = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
+    with idempotency.in_flight(tenant, key):
+        answer, is_new = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
     job = schemas.Job.model_validate(answer)
     if is_new:
         publish_hint(runtime.celery, job.id)

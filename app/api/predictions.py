@@ -1,131 +1,206 @@
 """Labels for new images."""
 
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
+from app.api import predict_inputs as inputs
 from app.api import schemas
-from app.api.deps import RuntimeDep, SessionDep, TenantDep
+from app.api.deps import ActorDep, IdempotencyKeyHeader
 from app.api.errors import responses
 from app.api.guard import require
-from app.api.models import ModelDep, Version
-from app.api.multipart import read_files
-from app.core import registry
-from app.core.errors import ImageRejected, InvalidRequest
-from app.core.serving import ModelFiles, Outcome, Serving
-from app.core.tables import Model, ModelVersion
+from app.api.jobs import accept_job, accepted
+from app.api.models import Version
+from app.core.access.actor import Actor
+from app.core.errors import ImageRejected, InvalidRequest, QueueFull, ServiceError
+from app.core.runtime import Runtime
+from app.core.serving import Outcome, Serving
+from app.core.serving.admission import Place
+from app.core.serving.references import References, Target
 
 router = APIRouter(
     prefix="/v1/models",
     tags=["models"],
+    responses=responses(401, 403, 404, 409, 413, 422, 429, 503),
     dependencies=[require("predict")],
-    responses=responses(401, 422, 503),
 )
 
+Reference = Annotated[str, Path(max_length=170, description="`name` or `name@alias`.")]
 TopK = Annotated[int, Query(ge=1, le=100, description="Likeliest clusters to list.")]
 WithAll = Annotated[bool, Query(description="List the probability of every cluster, too.")]
-_IMAGES: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["files"],
-                    "properties": {
-                        "files": {
-                            "type": "array",
-                            "items": {"type": "string", "format": "binary"},
-                        }
-                    },
-                }
-            }
-        },
-    }
+Seconds = Annotated[
+    float | None,
+    Query(gt=0, le=3600, description="Give up after this time; the server may be stricter."),
+]
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {"model": schemas.Predictions, "description": "Labels, in the order of the request"},
+    202: {"model": schemas.Job, "description": "For a whole dataset: a job"},
 }
-_PREDICT_ERRORS = responses(404, 413, 422, 429, 503)
+
+
+@dataclass(frozen=True)
+class Predicting:
+    """All that an answer needs, found once a request."""
+
+    runtime: Runtime
+    serving: Serving
+    references: References
+    actor: Actor
+    request: Request
+    top_k: int
+    with_all: bool
+    seconds: float | None
+    idempotency_key: str | None
+
+
+async def get_predicting(
+    request: Request,
+    actor: ActorDep,
+    top_k: TopK = 3,
+    probabilities: WithAll = False,
+    deadline_seconds: Seconds = None,
+    idempotency_key: IdempotencyKeyHeader = None,
+) -> Predicting:
+    state = request.app.state
+    return Predicting(
+        state.runtime,
+        state.serving,
+        state.references,
+        actor,
+        request,
+        top_k,
+        probabilities,
+        deadline_seconds,
+        idempotency_key,
+    )
+
+
+PredictingDep = Annotated[Predicting, Depends(get_predicting)]
 
 
 @router.post(
     "/{name}:predict",
-    responses=_PREDICT_ERRORS,
-    openapi_extra=_IMAGES,
+    response_model=None,
+    responses=_ANSWERS,
+    openapi_extra=inputs.REQUEST_BODY,
     summary="Labels for new images",
 )
-async def predict(
-    request: Request,
-    runtime: RuntimeDep,
-    tenant: TenantDep,
-    name: Annotated[str, Path(max_length=170, description="`name` or `name@alias`.")],
-    top_k: TopK = 3,
-    probabilities: WithAll = False,
-) -> schemas.Predictions:
-    """Send images in a form. One that cannot be read gets an error in its place; the others are
-    answered all the same. The first request after a start takes some seconds longer: the model
-    is loaded then."""
-    images = await _read_images(request)
-
-    def answer() -> schemas.Predictions:
-        with runtime.db.read() as session:
-            model, version = registry.resolve(session, tenant, name)
-        return _answer(request, model, version, images, top_k, probabilities)
-
-    return await run_in_threadpool(answer)
+async def predict(predicting: PredictingDep, name: Reference) -> Response:
+    """Send images in a form, or JSON with the ids of images that are here already, with
+    embeddings, or with a dataset's id. One image that cannot be read gets an error in its place;
+    the others are answered all the same. While a model is loaded for the first time a request
+    waits, or gets 503 if that takes long; when too many wait, 429."""
+    return await _answer(predicting, name)
 
 
 @router.post(
     "/{name}/versions/{version}:predict",
-    responses=_PREDICT_ERRORS,
-    openapi_extra=_IMAGES,
+    response_model=None,
+    responses=_ANSWERS,
+    openapi_extra=inputs.REQUEST_BODY,
     summary="Labels for new images from a given version",
 )
 async def predict_with_version(
-    request: Request,
-    session: SessionDep,
-    model: ModelDep,
+    predicting: PredictingDep,
+    name: Annotated[str, Path(max_length=100, description="The model's name.")],
     version: Version,
-    top_k: TopK = 3,
-    probabilities: WithAll = False,
-) -> schemas.Predictions:
-    row = await run_in_threadpool(registry.get_version, session, model, version)
-    images = await _read_images(request)
-    return await run_in_threadpool(_answer, request, model, row, images, top_k, probabilities)
+) -> Response:
+    """As `:predict` of the model, from this version whatever the aliases say."""
+    return await _answer(predicting, f"{name}/versions/{version}")
 
 
-async def _read_images(request: Request) -> list[tuple[str, bytes]]:
-    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
-        raise InvalidRequest.field("files", "send images as multipart/form-data")
-    limit = request.app.state.runtime.settings.max_predict_files
-    return [
-        (part.filename, part.file.read()) async for part in read_files(request, max_files=limit)
-    ]
+async def _answer(predicting: Predicting, reference: str) -> Response:
+    started = time.perf_counter()
+    watch = predicting.request.app.state.metrics.serving
+    try:
+        with predicting.serving.admission.enter() as place:
+            watch.waiting(predicting.serving.admission.images)
+            target = await predicting.references.resolve(predicting.actor.tenant, reference)
+            answer, images = await _predict(predicting, target, place)
+    except ServiceError as error:
+        outcome = "refused" if isinstance(error, QueueFull) else "failed"
+        watch.answered(outcome, 0, time.perf_counter() - started)
+        raise
+    watch.answered("answered", images, time.perf_counter() - started)
+    return answer
 
 
-def _answer(
-    request: Request,
-    model: Model,
-    version: ModelVersion,
-    images: list[tuple[str, bytes]],
-    top_k: int,
-    with_all: bool,
-) -> schemas.Predictions:
-    serving: Serving = request.app.state.serving
-    files = ModelFiles.of(version.folder, version.files, version.manifest)
-    outcomes = serving.predict(files, [data for _, data in images])
-    labels = [cluster["label"] for cluster in version.manifest["clusters"]]
-    return schemas.Predictions(
-        model=schemas.ModelRef(name=model.name, version=version.version),
+async def _predict(predicting: Predicting, target: Target, place: Place) -> tuple[Response, int]:
+    settings = predicting.runtime.settings
+    if inputs.is_form(predicting.request):
+        images = await inputs.read_form(predicting.request, place, settings.max_predict_files)
+        return await _for_images(predicting, target, images)
+    body = await inputs.read_body(predicting.request, place)
+    if body.dataset_id is not None:
+        return await run_in_threadpool(_for_dataset, predicting, target, body.dataset_id), 0
+    if body.image_ids is not None:
+        images = await run_in_threadpool(
+            inputs.read_stored,
+            predicting.runtime,
+            predicting.actor.tenant,
+            body.image_ids,
+            place,
+            settings.max_predict_files,
+        )
+        return await _for_images(predicting, target, images)
+    assert body.embeddings is not None
+    features = await run_in_threadpool(
+        inputs.to_features, body.embeddings, target.feature_dim, settings.max_predict_features
+    )
+    outcomes = await predicting.serving.predict(
+        target.files, features=features, sample=target.sample, seconds=predicting.seconds
+    )
+    names = [str(number) for number in range(len(features))]
+    return _as_response(predicting, target, names, outcomes), len(features)
+
+
+async def _for_images(
+    predicting: Predicting, target: Target, images: inputs.Images
+) -> tuple[Response, int]:
+    readable = [data for data in images.contents if isinstance(data, bytes)]
+    found: Sequence[Outcome] = ()
+    if readable:
+        found = await predicting.serving.predict(
+            target.files, readable, sample=target.sample, seconds=predicting.seconds
+        )
+    answers = iter(found)
+    outcomes = [next(answers) if isinstance(d, bytes) else d for d in images.contents]
+    return _as_response(predicting, target, images.names, outcomes), len(outcomes)
+
+
+def _for_dataset(predicting: Predicting, target: Target, dataset_id: str) -> Response:
+    predicting.actor.check("write")
+    body = schemas.PredictCreate(
+        kind="predict", dataset_id=dataset_id, model=f"{target.name}/versions/{target.version}"
+    )
+    job = accept_job(predicting.runtime, predicting.actor.tenant, predicting.idempotency_key, body)
+    response = Response(job.model_dump_json(), 202, media_type="application/json")
+    accepted(response, job)
+    return response
+
+
+def _as_response(
+    predicting: Predicting, target: Target, names: Sequence[str], outcomes: Sequence[Outcome]
+) -> Response:
+    if not target.labels:
+        raise InvalidRequest("The model has no clusters.")
+    answer = schemas.Predictions(
+        model=schemas.ModelRef(name=target.name, version=target.version),
         data=[
-            _prediction(image, outcome, labels, top_k, with_all)
-            for (image, _), outcome in zip(images, outcomes, strict=True)
+            _prediction(name, outcome, target.labels, predicting.top_k, predicting.with_all)
+            for name, outcome in zip(names, outcomes, strict=True)
         ],
     )
+    return Response(answer.model_dump_json(), media_type="application/json")
 
 
 def _prediction(
-    image: str, outcome: Outcome, labels: list[str], top_k: int, with_all: bool
+    image: str, outcome: Outcome, labels: Sequence[str], top_k: int, with_all: bool
 ) -> schemas.Prediction:
     if isinstance(outcome, ImageRejected):
         error = schemas.ErrorInfo(code=outcome.code, detail=outcome.detail)
@@ -139,9 +214,12 @@ def _prediction(
         )
         for i in likeliest
     ]
+    first = ranked[0]
     return schemas.Prediction(
         image=image,
-        **ranked[0].model_dump(),
+        cluster_id=first.cluster_id,
+        label=first.label,
+        probability=first.probability,
         top_k=ranked,
         probabilities=[round(float(p), 6) for p in outcome] if with_all else None,
         error=None,

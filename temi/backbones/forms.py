@@ -19,6 +19,7 @@ from temi.backbones.base import Backbone
 from temi.preprocessing import Preprocessing
 
 _CALIBRATION_BATCH = 8
+_this_thread = threading.local()
 
 
 class Form(Protocol):
@@ -37,12 +38,11 @@ class TorchForm:
 
     def __init__(self, backbone: Backbone) -> None:
         self._backbone = backbone
-        self._of_thread = threading.local()
 
     def embed(self, pixels: Tensor, threads: int) -> Tensor:
-        if getattr(self._of_thread, "threads", 0) != threads:
-            torch.set_num_threads(threads)
-            self._of_thread.threads = threads
+        if getattr(_this_thread, "cores", 0) != threads:
+            torch.set_num_threads(threads)  # holds for the calling thread
+            _this_thread.cores = threads
         return self._run(pixels).cpu()
 
     def _run(self, pixels: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from app.core.errors import QueueFull
 from app.core.runtime import Runtime
 from app.core.serving import Serving
 from app.core.settings import Settings
@@ -24,7 +23,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> 
     """A model over three colors, trained in this process; its data outlive each test."""
     folder = tmp_path_factory.mktemp("trained")
     (folder / "temi.db").write_bytes(sqlite_template.read_bytes())
-    settings = Settings(_env_file=None, data_dir=folder, torch_threads=1, max_predict_files=10)
+    settings = Settings(
+        _env_file=None,
+        data_dir=folder,
+        torch_threads=1,
+        max_predict_files=10,
+        max_predict_features=50,
+        predict_forms=("torch",),
+    )
     runtime = Runtime(settings)
     with running_api(settings) as client:
         job = upload(client, _images(), name="colors", labels_from="folder")
@@ -182,22 +188,21 @@ def test_a_changed_model_file_is_not_served(client: TestClient, trained: Json) -
     assert _predict(client, ("a", png_bytes()))["data"][0]["error"] is None  # the others go on
 
 
-def test_a_full_queue_is_said_so(settings: Settings) -> None:
-    serving = Serving(settings)
-    for _ in range(settings.predict_queue):
-        assert serving._waiting.acquire(blocking=False)
-    with pytest.raises(QueueFull):
-        serving.predict(None, [])  # type: ignore[arg-type]
-
-
-def test_a_predictor_that_died_comes_back(client: TestClient) -> None:
-    serving: Serving = client.app.state.serving  # type: ignore[attr-defined]
+def test_a_full_queue_is_said_so(client: TestClient) -> None:
+    admission = client.app.state.serving.admission  # type: ignore[attr-defined]
+    with admission.enter() as place:
+        place.take(images=admission.max_images - 1)
+        answer = client.post("/v1/models/colors:predict", files={"files": ("a", png_bytes())})
+        assert (answer.status_code, answer.json()["code"]) == (429, "queue_full")
+        assert int(answer.headers["Retry-After"]) >= 1
+    assert (admission.images, admission.bytes) == (0, 0)
     _predict(client, ("a", png_bytes()))
-    assert serving._pool is not None
-    for process in list(serving._pool._processes.values()):
-        process.kill()
-        process.join()
-    image = {"files": ("a", png_bytes())}
-    answer = client.post("/v1/models/colors:predict", files=image)
-    assert (answer.status_code, answer.json()["code"]) == (503, "predictor_unavailable")
-    assert client.post("/v1/models/colors:predict", files=image).status_code == 200
+
+
+def test_a_process_that_died_is_replaced_and_nobody_notices(client: TestClient) -> None:
+    serving: Serving = client.app.state.serving  # type: ignore[attr-defined]
+    before = _predict(client, ("a", png_bytes()))
+    assert serving._child is not None
+    serving._child.process.kill()
+    serving._child.process.join()
+    assert _predict(client, ("a", png_bytes())) == before

@@ -1,9 +1,42 @@
 """Labels for new images."""
 
-from pydantic import BaseModel, Field
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.api.schemas.common import ErrorInfo
 from app.api.schemas.models import ModelRef
+
+_IMAGE = "img_01k9z3m4q5r6s7t8v9w0x1y2z3"
+_DATASET = "ds_01k9z3m4q5r6s7t8v9w0x1y2z3"
+
+
+class PredictBody(BaseModel):
+    """One of the three."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    image_ids: list[Annotated[str, Field(max_length=40)]] | None = Field(
+        default=None, min_length=1, description="Images of your datasets.", examples=[[_IMAGE]]
+    )
+    dataset_id: str | None = Field(
+        default=None,
+        max_length=40,
+        description="Every image of a dataset: answers 202 with a job.",
+        examples=[_DATASET],
+    )
+    embeddings: list[list[Annotated[float, Field(allow_inf_nan=False)]]] | None = Field(
+        default=None,
+        min_length=1,
+        description="Features of the model's own backbone, as long as its `feature_dim`.",
+    )
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> "PredictBody":
+        given = [v for v in (self.image_ids, self.dataset_id, self.embeddings) if v is not None]
+        if len(given) != 1:
+            raise ValueError("send one of image_ids, dataset_id and embeddings")
+        return self
 
 
 class ClusterProbability(BaseModel):
@@ -13,9 +46,11 @@ class ClusterProbability(BaseModel):
 
 
 class Prediction(BaseModel):
-    image: str = Field(description="The file's name in the request.")
+    image: str = Field(
+        description="The file's name in the request, the image's id, or the embedding's number."
+    )
     cluster_id: int | None
-    label: str | None
+    label: str | None = Field(description="What people call the cluster now.")
     probability: float | None
     top_k: list[ClusterProbability]
     probabilities: list[float] | None = Field(

@@ -1,8 +1,7 @@
 """The files of a model version: read, checked and turned into something that predicts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +46,13 @@ def verify_files(storage: LocalStorage, files: ModelFiles) -> dict[str, bytes]:
     }
 
 
-def load_model(files: ModelFiles, settings: Settings) -> "tuple[Backbone, ClusterModel]":
-    """A version's backbone and head. Every file is checked: what was changed is not used."""
+def load_model(
+    files: ModelFiles, settings: Settings, *, known: "Iterable[Backbone]" = ()
+) -> "tuple[Backbone, ClusterModel]":
+    """A version's backbone and head. Every file is checked: what was changed is not used.
+
+    A backbone that is `known` already is not loaded a second time.
+    """
     import safetensors.numpy
 
     from temi.model import ClusterModel
@@ -57,6 +61,9 @@ def load_model(files: ModelFiles, settings: Settings) -> "tuple[Backbone, Cluste
     model = ClusterModel.from_tensors(
         safetensors.numpy.load(contents[MODEL_FILE]), files.temperature
     )
+    for backbone in known:
+        if (backbone.name, backbone.weights_hash) == (files.backbone, files.weights_sha256):
+            return backbone, model
     backbone = _load_backbone(files.backbone, settings.weights_dir, settings.device)
     if BACKBONE_FILE in contents:
         backbone = _with_weights(backbone, contents[BACKBONE_FILE])
@@ -75,7 +82,6 @@ def _with_weights(backbone: "Backbone", data: bytes) -> "Backbone":
     return with_weights(backbone, safetensors.torch.load(data))
 
 
-@lru_cache(maxsize=2)
 def _load_backbone(name: str, weights_dir: Path | None, device: str) -> "Backbone":
     from temi.backbones import load_backbone
 

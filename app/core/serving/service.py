@@ -1,129 +1,258 @@
-"""Labels for new images, computed in a process of its own.
+"""The API's side: one process that computes, started when it is needed and again if it dies."""
 
-Torch brings about a gigabyte and holds the interpreter for long stretches: the API stays small
-and quick without it. A process that dies on a bad file takes no request down but its own.
-"""
-
+import asyncio
+import itertools
 import multiprocessing
 import os
+import queue
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 
 import numpy as np
 import numpy.typing as npt
+import structlog
 
-from app.core.errors import (
-    ImageRejected,
-    ImageTooLarge,
-    PredictorUnavailable,
-    QueueFull,
+from app.core.errors import DeadlineExceeded, ModelLoading, PredictorUnavailable, ServiceError
+from app.core.serving import child
+from app.core.serving.admission import Admission
+from app.core.serving.files import ModelFiles, verify_files
+from app.core.serving.messages import (
+    Answer,
+    Ask,
+    FromChild,
+    Load,
+    Loaded,
+    NotLoaded,
+    Outcome,
+    Refusal,
+    ToChild,
+    Unloaded,
 )
-from app.core.images import decode_image
-from app.core.processes import die_with_parent
-from app.core.serving.files import ModelFiles, load_model, verify_files
+from app.core.serving.watching import Watcher
 from app.core.settings import Settings
 from app.core.storage import LocalStorage
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-    from temi.backbones import Backbone
-    from temi.model import ClusterModel
-
-_TIMEOUT = 300.0
-_MODELS_KEPT = 4
+_MOST_SENDS = 2  # of one message: what was under way when a process died is tried once more
+_RESTART_SECONDS = 0.5
+_PREPARE_SECONDS = 120.0
+log = structlog.get_logger()
 
 
-Outcome = npt.NDArray[np.float32] | ImageRejected
-"""Probabilities of the clusters (C,), or why this image has none."""
+@dataclass(eq=False)
+class _Child:
+    process: BaseProcess
+    connection: Connection
+
+
+@dataclass(eq=False)
+class _Open:
+    """A message whose answer is still to come."""
+
+    message: ToChild
+    future: "Future[list[Outcome]] | Future[None]" = field(default_factory=Future)
+    child: _Child | None = None
+    sends: int = 0
 
 
 class Serving:
-    """The API's side: a bounded queue before one child process."""
+    """Threads may call it at once; nothing but `prepare` waits for the other process."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, watcher: Watcher | None = None) -> None:
         self._settings = settings
-        self._waiting = threading.BoundedSemaphore(settings.predict_queue)
-        self._lock = threading.Lock()
-        self._pool: ProcessPoolExecutor | None = None
+        self._watcher = watcher or Watcher()
+        self.admission = Admission(settings.predict_queue, settings.predict_queue_bytes)
+        self._ids = itertools.count(1)
+        self._lock = threading.Lock()  # of all below
+        self._open: dict[int | ModelFiles, _Open] = {}
+        self._loaded: dict[ModelFiles, Loaded] = {}
+        self._child: _Child | None = None
+        self._outbox: queue.SimpleQueue[_Open | None] = queue.SimpleQueue()
+        self._writer: threading.Thread | None = None
+        self._started_at = 0.0
 
-    def predict(self, model: ModelFiles, images: Sequence[bytes]) -> list[Outcome]:
-        if not self._waiting.acquire(blocking=False):
-            raise QueueFull("Too many predictions are waiting; try again in a moment.")
+    async def predict(
+        self,
+        model: ModelFiles,
+        images: Sequence[bytes] = (),
+        *,
+        features: npt.NDArray[np.float32] | None = None,
+        sample: tuple[str, ...] = (),
+        seconds: float | None = None,
+    ) -> list[Outcome]:
+        """In the order of the images; `sample` are keys of pictures to tune the model with."""
+        seconds = min(seconds or self._settings.predict_seconds, self._settings.predict_seconds)
+        ready = model in self._loaded
+        self._watcher.cache("hit" if ready else "miss")
+        if not ready:
+            self.load(model, sample)
+            seconds = min(seconds, self._settings.predict_load_seconds)
+        ask = Ask(
+            id=next(self._ids),
+            model=model,
+            deadline=time.monotonic() + seconds,
+            images=tuple(images),
+            features=features,
+        )
+        opened = self._send(ask.id, ask)
         try:
-            return self._get_pool().submit(_predict, model, images).result(_TIMEOUT)
-        except BrokenExecutor as error:
-            self.close()
-            raise PredictorUnavailable(
-                "The prediction process died; a new one starts with the next request."
-            ) from error
-        except TimeoutError as error:
-            self.close()
-            raise PredictorUnavailable("The prediction took too long.") from error
+            answer: list[Outcome] = await asyncio.wait_for(
+                asyncio.wrap_future(opened.future),
+                seconds,  # type: ignore[arg-type]
+            )
+        except TimeoutError:
+            if model in self._loaded:
+                raise DeadlineExceeded("Its turn did not come in time; try again.") from None
+            raise ModelLoading("The model is still being loaded; try again.") from None
         finally:
-            self._waiting.release()
+            with self._lock:
+                self._open.pop(ask.id, None)
+        return answer
 
-    def prepare(self, model: ModelFiles) -> None:
-        """Before an alias moves to it: refuses a version whose files are not what they were."""
+    def load(self, model: ModelFiles, sample: tuple[str, ...] = ()) -> "Future[None]":
+        """Done when the model answers; fails with what is wrong with it."""
+        with self._lock:
+            under_way = self._open.get(model)
+        if under_way is None:
+            if model in self._loaded:
+                done: Future[None] = Future()
+                done.set_result(None)
+                return done
+            under_way = self._send(model, Load(model=model, sample=sample))
+        return under_way.future  # type: ignore[return-value]
+
+    def prepare(self, model: ModelFiles, sample: tuple[str, ...] = ()) -> None:
+        """Before an alias moves to it: refuses a version whose files are not what they were, and
+        has it loaded if this process is answering at all. Waits for that."""
         verify_files(LocalStorage(self._settings.blob_dir), model)
+        if self._loaded:
+            with suppress(TimeoutError):  # then it is loaded when the first one asks
+                self.load(model, sample).result(_PREPARE_SECONDS)
+
+    def is_loaded(self, model: ModelFiles) -> bool:
+        return model in self._loaded
+
+    def loaded(self) -> list[Loaded]:
+        with self._lock:
+            return list(self._loaded.values())
 
     def close(self) -> None:
         with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait=False, cancel_futures=True)
+            ended, self._child = self._child, None
+            writer, self._writer = self._writer, None
+        if writer is not None:
+            self._outbox.put(None)
+            writer.join()
+        if ended is not None:
+            ended.process.kill()
+            ended.process.join()
+            ended.connection.close()
 
-    def _get_pool(self) -> ProcessPoolExecutor:
+    def _send(self, key: int | ModelFiles, message: ToChild) -> _Open:
+        opened = _Open(message)
         with self._lock:
-            if self._pool is None:
-                self._pool = ProcessPoolExecutor(
-                    max_workers=1,
-                    mp_context=multiprocessing.get_context("spawn"),
-                    initializer=_start_child,
-                    initargs=(self._settings, os.getpid()),
-                )
-            return self._pool
+            self._open[key] = opened
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write, name="serving", daemon=True)
+                self._writer.start()
+        self._outbox.put(opened)
+        return opened
 
+    def _write(self) -> None:
+        """Starts the other process, too: it ends with the thread that started it."""
+        while (opened := self._outbox.get()) is not None:
+            running = self._child or self._start()
+            opened.child = running
+            opened.sends += 1
+            try:
+                running.connection.send(opened.message)
+            except OSError:
+                self._bury(running)
 
-_settings: Settings  # of the child process
+    def _start(self) -> _Child:
+        time.sleep(max(0.0, self._started_at + _RESTART_SECONDS - time.monotonic()))
+        self._started_at = time.monotonic()
+        context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
+        ours, theirs = context.Pipe()
+        arguments = (self._settings, theirs, os.getpid())
+        process = context.Process(target=child.main, args=arguments, name="temi-serving")
+        process.start()
+        theirs.close()
+        started = _Child(process, ours)
+        with self._lock:
+            self._child = started
+        threading.Thread(target=self._read, args=(started,), daemon=True).start()
+        return started
 
+    def _read(self, running: _Child) -> None:
+        try:
+            while True:
+                self._hear(running.connection.recv())
+        except (EOFError, OSError):
+            self._bury(running)
 
-def _start_child(settings: Settings, parent_pid: int) -> None:
-    global _settings
-    die_with_parent(parent_pid)
-    _settings = settings
-    import torch
+    def _bury(self, dead: _Child) -> None:
+        """What it still owed goes to its successor, once."""
+        with self._lock:
+            if self._child is dead:
+                self._child = None
+                self._loaded.clear()
+            elif self._writer is None:
+                return  # closed on purpose
+            owed = [(key, o) for key, o in self._open.items() if o.child is dead]
+            for _, opened in owed:
+                opened.child = None
+        if owed:
+            log.error("serving_process_died", owed=len(owed))
+        for key, opened in owed:
+            if opened.sends < _MOST_SENDS:
+                self._outbox.put(opened)
+            else:
+                detail = "The process that computes died; a new one starts with the next request."
+                self._settle(key, PredictorUnavailable(detail))
 
-    torch.set_num_threads(settings.threads)
+    def _hear(self, message: FromChild) -> None:
+        match message:
+            case Answer():
+                for batch in message.batches:
+                    self._watcher.batch(batch.size, batch.wait_seconds, batch.compute_seconds)
+                self._settle(message.id, message.outcomes)
+            case Refusal():
+                self._settle(message.id, message.error)
+            case Loaded():
+                self._note_loaded(message)
+            case NotLoaded():
+                self._settle(message.model, message.error)
+            case Unloaded():
+                with self._lock:
+                    self._loaded.pop(message.model, None)
+                self._watcher.unloaded(message.reason)
+                self._watcher.loaded(len(self._loaded), message.bytes)
 
+    def _note_loaded(self, message: Loaded) -> None:
+        with self._lock:
+            self._loaded[message.model] = message
+        self._settle(message.model, None)
+        self._watcher.loaded(len(self._loaded), message.bytes)
+        if message.trials:
+            tried = [vars(trial) for trial in message.trials]
+            log.info("form_chosen", folder=message.model.folder, form=message.form, tried=tried)
+        else:
+            self._watcher.load_seconds(message.seconds)
+            log.info("model_loaded", folder=message.model.folder, seconds=message.seconds)
 
-def _predict(files: ModelFiles, images: Sequence[bytes]) -> list[Outcome]:
-    backbone, model = _load_model(files)
-    from temi.embed import embed_images
-
-    refused: dict[int, ImageRejected] = {}
-
-    def refuse(position: int, error: Exception) -> None:
-        if not isinstance(error, ImageRejected):
-            raise error
-        refused[position] = error
-
-    pictures = [partial(_decode, data, backbone.preprocessing.decode_side) for data in images]
-    features = list(embed_images(backbone, pictures, on_error=refuse))
-    rows: Iterator[npt.NDArray[np.float32]]
-    rows = iter(model.predict_proba(np.concatenate(features)) if features else ())
-    return [refused[i] if i in refused else next(rows) for i in range(len(images))]
-
-
-def _decode(data: bytes, at_least: int) -> "Image":
-    if len(data) > _settings.max_image_bytes:
-        raise ImageTooLarge(f"Larger than {_settings.max_image_bytes:,} bytes.")
-    return decode_image(data, max_pixels=_settings.max_image_pixels, at_least=at_least).image
-
-
-@lru_cache(maxsize=_MODELS_KEPT)
-def _load_model(files: ModelFiles) -> "tuple[Backbone, ClusterModel]":
-    return load_model(files, _settings)
+    def _settle(self, key: int | ModelFiles, outcome: list[Outcome] | ServiceError | None) -> None:
+        with self._lock:
+            opened = self._open.pop(key, None)
+        if opened is None or opened.future.cancelled():
+            return  # nobody waits any more
+        with suppress(Exception):  # cancelled just now
+            if isinstance(outcome, ServiceError):
+                opened.future.set_exception(outcome)
+            else:
+                opened.future.set_result(outcome)  # type: ignore[arg-type]

@@ -1,0 +1,140 @@
+"""What a predict request may carry: images in a form, ids of images, features."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from fastapi import Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from sqlalchemy import select
+
+from app.api import schemas
+from app.api.multipart import read_files
+from app.core.errors import ImageRejected, InvalidRequest
+from app.core.runtime import Runtime
+from app.core.serving.admission import Place
+from app.core.storage import blob_key
+from app.core.tables import Dataset, Image
+
+FORM = "multipart/form-data"
+REQUEST_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            FORM: {
+                "schema": {
+                    "type": "object",
+                    "required": ["files"],
+                    "properties": {
+                        "files": {
+                            "type": "array",
+                            "items": {"type": "string", "format": "binary"},
+                        }
+                    },
+                }
+            },
+            "application/json": {"schema": schemas.PredictBody.model_json_schema()},
+        },
+    }
+}
+
+
+class ImageUnknown(ImageRejected):
+    code = "not_found"
+
+
+class ImageGone(ImageRejected):
+    code = "image_missing"
+
+
+@dataclass(frozen=True)
+class Images:
+    """What to call each image, and its bytes, or why there are none."""
+
+    names: Sequence[str]
+    contents: Sequence[bytes | ImageRejected]
+
+
+def is_form(request: Request) -> bool:
+    return request.headers.get("content-type", "").startswith(FORM)
+
+
+async def read_form(request: Request, place: Place, most: int) -> Images:
+    names, contents = [], []
+    async for part in read_files(request, max_files=most):
+        data = part.file.read()
+        place.take(images=1 if names else 0, bytes_=len(data))  # the first has its place already
+        names.append(part.filename)
+        contents.append(data)
+    return Images(names, contents)
+
+
+async def read_body(request: Request, place: Place) -> schemas.PredictBody:
+    body = bytearray()
+    async for chunk in request.stream():
+        place.take(bytes_=len(chunk))
+        body += chunk
+    return await run_in_threadpool(_parse, bytes(body))  # a million numbers take their time
+
+
+def _parse(body: bytes) -> schemas.PredictBody:
+    try:
+        return schemas.PredictBody.model_validate_json(body)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        if found[0]["type"] == "json_invalid":
+            raise InvalidRequest.field(
+                "files",
+                f"send images as {FORM}, or JSON with image_ids, dataset_id or embeddings",
+            ) from error
+        raise RequestValidationError(
+            [{**item, "loc": ("body", *item["loc"])} for item in found]
+        ) from error
+
+
+def read_stored(
+    runtime: Runtime, tenant: str, ids: Sequence[str], place: Place, most: int
+) -> Images:
+    """Images of the tenant's datasets; one that is not there gets an error in its place."""
+    if len(ids) > most:
+        raise InvalidRequest.field("image_ids", f"at most {most} in one request")
+    with runtime.db.read() as session:
+        rows = session.execute(
+            select(Image.id, Image.sha256)
+            .join(Dataset, Dataset.id == Image.dataset_id)
+            .where(Image.id.in_(set(ids)), Dataset.tenant == tenant)
+        )
+        hashes = {row.id: row.sha256 for row in rows}
+    place.take(images=len(ids) - 1)
+    contents: list[bytes | ImageRejected] = []
+    for image_id in ids:
+        if image_id not in hashes:
+            contents.append(ImageUnknown(f"There is no image {image_id!r}."))
+            continue
+        try:
+            data = runtime.storage.read(blob_key(hashes[image_id]))
+        except FileNotFoundError:
+            contents.append(ImageGone("Its bytes are gone from the storage."))
+            continue
+        place.take(bytes_=len(data))
+        contents.append(data)
+    return Images(ids, contents)
+
+
+def to_features(rows: Sequence[Sequence[float]], dim: int, most: int) -> npt.NDArray[np.float32]:
+    if len(rows) > most:
+        raise InvalidRequest.field("embeddings", f"at most {most} in one request")
+    for number, row in enumerate(rows):
+        if len(row) != dim:
+            raise InvalidRequest.field(
+                f"embeddings.{number}", f"has {len(row)} numbers; the model takes {dim}"
+            )
+    with np.errstate(over="ignore"):  # found by the next look
+        features = np.asarray(rows, dtype=np.float32)
+    if not np.isfinite(features).all():
+        raise InvalidRequest.field("embeddings", "has a number too large for 32 bits")
+    return features

@@ -1,0 +1,34 @@
+"""The process that computes. Torch brings about a gigabyte and holds the interpreter for long
+stretches: the API stays small and quick without it."""
+
+import threading
+from multiprocessing.connection import Connection
+
+from app.core.logs import configure_logging
+from app.core.processes import die_with_parent
+from app.core.serving.engine import Engine
+from app.core.serving.messages import FromChild
+from app.core.settings import Settings
+
+_LOOK_SECONDS = 1.0
+
+
+def main(settings: Settings, connection: Connection, parent_pid: int) -> None:
+    """Until the API hangs up, or there has been nothing to do for a long time."""
+    die_with_parent(parent_pid)
+    configure_logging(settings)
+    lock = threading.Lock()
+
+    def send(message: FromChild) -> None:
+        with lock:
+            connection.send(message)
+
+    engine = Engine(settings, send)
+    try:
+        while True:
+            if connection.poll(_LOOK_SECONDS):
+                engine.take(connection.recv())
+            elif engine.is_idle:
+                return
+    except (EOFError, ConnectionResetError, BrokenPipeError):
+        return  # the API has gone

@@ -1,0 +1,193 @@
+"""The side that computes: takes asks, loads models, finds the fastest form of their backbones."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+
+from app.core.errors import ImageTooLarge, PredictorUnavailable, ServiceError
+from app.core.images import decode_image
+from app.core.serving.files import ModelFiles, load_model
+from app.core.serving.lanes import Lanes, Request
+from app.core.serving.messages import (
+    Ask,
+    FormTrial,
+    FromChild,
+    Load,
+    Loaded,
+    NotLoaded,
+    Refusal,
+    ToChild,
+    Unloaded,
+)
+from app.core.serving.models import LoadedModels, ServedModel
+from app.core.settings import Settings
+from app.core.storage import LocalStorage
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from torch import Tensor
+
+_LOOK_SECONDS = 1.0  # between looks for models that nobody uses
+log = structlog.get_logger()
+
+
+class Engine:
+    """`take` returns at once; answers go to `send`, from any thread."""
+
+    def __init__(self, settings: Settings, send: Callable[[FromChild], None]) -> None:
+        self._settings = settings
+        self._send = send
+        self._storage = LocalStorage(settings.blob_dir)
+        self._lock = threading.Lock()  # of the three below
+        self._models = LoadedModels(
+            partial(load_model, settings=settings),
+            max_bytes=settings.predict_cache_bytes,
+            idle_seconds=settings.predict_idle_seconds,
+        )
+        self._asked: dict[ModelFiles, list[Ask]] = {}  # of models that are being loaded
+        self._samples: dict[ModelFiles, tuple[str, ...]] = {}
+        self._to_load: queue.SimpleQueue[ModelFiles | None] = queue.SimpleQueue()
+        self._used_at = time.monotonic()
+        self._lanes = Lanes(settings.predict_threads, self._decode, send)
+        self._loader = threading.Thread(target=self._keep_loading, name="loader", daemon=True)
+        self._loader.start()
+
+    def take(self, message: ToChild) -> None:
+        with self._lock:
+            self._used_at = time.monotonic()
+            model = self._models.get(message.model)
+            if isinstance(message, Load):
+                self._samples[message.model] = message.sample
+            if model is None:
+                self._load_later(message)
+        if model is not None and isinstance(message, Ask):
+            self._lanes.put(Request(message, model))
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is loaded, or about to be, and nobody has asked for a while."""
+        with self._lock:
+            quiet = time.monotonic() - self._used_at > self._settings.predict_idle_seconds
+            return quiet and not self._models and not self._asked
+
+    def close(self) -> None:
+        self._to_load.put(None)
+        self._loader.join()
+        self._lanes.close()
+
+    def _load_later(self, message: ToChild) -> None:
+        if message.model not in self._asked:
+            self._asked[message.model] = []
+            self._to_load.put(message.model)
+        if isinstance(message, Ask):
+            self._asked[message.model].append(message)
+
+    def _keep_loading(self) -> None:
+        while True:
+            try:
+                files = self._to_load.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                with self._lock:
+                    self._tell_unloaded(list(self._models.drop_idle()), "idle")
+                continue
+            if files is None:
+                return
+            model = self._load(files)
+            if model is not None and self._to_load.empty():
+                self._quicken(model)
+
+    def _load(self, files: ModelFiles) -> ServedModel | None:
+        started = time.monotonic()
+        try:
+            model = self._models.load(files)
+        except Exception as error:  # noqa: BLE001 - whoever asked is told
+            problem = _as_service_error(error)
+            with self._lock:
+                asks = self._asked.pop(files)
+            self._send(NotLoaded(model=files, error=problem))
+            for ask in asks:
+                self._send(Refusal(id=ask.id, error=problem))
+            return None
+        with self._lock:
+            asks = self._asked.pop(files)
+            self._models.keep(model)
+            self._tell_unloaded(list(self._models.drop_surplus()), "space")
+            used = self._models.bytes
+        self._send(Loaded(model=files, bytes=used, seconds=time.monotonic() - started))
+        for ask in asks:
+            self._lanes.put(Request(ask, model))
+        return model
+
+    def _quicken(self, model: ServedModel) -> None:
+        """Answers go on meanwhile, with the form that everything starts with."""
+        names = self._settings.predict_forms
+        if not set(names) - {"torch"}:
+            return
+        from temi.backbones.choice import choose_form
+
+        started = time.monotonic()
+        backbone = model.home.backbone
+        choice = choose_form(
+            backbone,
+            names,
+            self._read_sample(model),
+            model.head.predict,
+            self._settings.predict_threads,
+        )
+        with self._lock:
+            form = model.home.forms.setdefault(choice.form.name, choice.form)
+            model.form = form
+            used = self._models.bytes
+        self._send(
+            Loaded(
+                model=model.files,
+                bytes=used,
+                seconds=time.monotonic() - started,
+                form=form.name,
+                sample=choice.sample,
+                trials=tuple(FormTrial(**asdict(trial)) for trial in choice.trials),
+            )
+        )
+
+    def _read_sample(self, model: ServedModel) -> "Tensor":
+        """Pictures of the collection that the model was made from, those that are still there."""
+        import torch
+
+        preprocessing = model.home.backbone.preprocessing
+        keys = self._samples.get(model.files, ())
+        pixels = torch.empty(
+            (len(keys), preprocessing.size, preprocessing.size, 3), dtype=torch.uint8
+        )
+        count = 0
+        for key in keys:
+            try:
+                image = self._decode(self._storage.read(key), preprocessing.decode_side)
+            except (OSError, ServiceError):
+                continue
+            preprocessing.fill(pixels[count], image)
+            count += 1
+        return pixels[:count]
+
+    def _tell_unloaded(self, models: list[ServedModel], reason: str) -> None:
+        for model in models:
+            self._send(Unloaded(model=model.files, bytes=self._models.bytes, reason=reason))
+
+    def _decode(self, data: bytes, at_least: int) -> "Image":
+        limit = self._settings.max_image_bytes
+        if len(data) > limit:
+            raise ImageTooLarge(f"Larger than {limit:,} bytes.")
+        pixels = self._settings.max_image_pixels
+        return decode_image(data, max_pixels=pixels, at_least=at_least).image
+
+
+def _as_service_error(error: Exception) -> ServiceError:
+    if isinstance(error, ServiceError):
+        return error
+    log.error("model_not_loaded", exc_info=error)
+    return PredictorUnavailable(f"The model cannot be loaded: {error}"[:300])

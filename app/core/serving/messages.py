@@ -1,0 +1,94 @@
+"""What the API and the process that computes say to each other."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from app.core.errors import ImageRejected, ServiceError
+from app.core.serving.files import ModelFiles
+
+Probabilities = npt.NDArray[np.float32]
+Outcome = Probabilities | ImageRejected
+"""Probabilities of the clusters (C,), or why this image has none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """Have this model ready. `sample` are keys of pictures that are like those to come."""
+
+    model: ModelFiles
+    sample: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """Labels for images, or for features that somebody else computed."""
+
+    id: int
+    model: ModelFiles
+    deadline: float  # by the monotonic clock, which all processes of a machine share
+    images: tuple[bytes, ...] = ()
+    features: npt.NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """How a piece of work went, for those who watch."""
+
+    size: int
+    wait_seconds: float
+    compute_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    id: int
+    outcomes: list[Outcome]
+    batches: list[Batch] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    id: int
+    error: ServiceError
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormTrial:
+    """How a way to compute the features did on this machine."""
+
+    form: str
+    agreement: float | None
+    alone_ms: float | None
+    batched_ms: float | None
+    refused: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """The model answers from now on; sent again when a faster form of its backbone was found."""
+
+    model: ModelFiles
+    bytes: int  # of all models that are loaded
+    seconds: float
+    form: str = "torch"
+    sample: int = 0
+    trials: tuple[FormTrial, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotLoaded:
+    model: ModelFiles
+    error: ServiceError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unloaded:
+    model: ModelFiles
+    bytes: int
+    reason: str  # idle or space
+
+
+ToChild = Load | Ask
+FromChild = Answer | Refusal | Loaded | NotLoaded | Unloaded

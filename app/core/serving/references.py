@@ -1,0 +1,137 @@
+"""What `name`, `name@alias` and `name/versions/N` stand for right now.
+
+Looked up once a second at most. A reference that has moved keeps its old target until the new
+one is loaded: nobody waits for a model while another one of the same name can answer, and one
+that turns out to be damaged never takes over.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import structlog
+from sqlalchemy import select
+
+from app.core.cluster_names import current_names
+from app.core.registry import resolve
+from app.core.runtime import Runtime
+from app.core.serving.files import ModelFiles
+from app.core.serving.service import Serving
+from app.core.storage import blob_key
+from app.core.tables import Image
+
+_FRESH_SECONDS = 1.0
+_RETRY_SECONDS = 30.0  # before a target that could not be loaded is tried again
+_MOST_REFERENCES = 1000
+_SAMPLE = 128  # pictures
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A version, with all that is needed to answer for it."""
+
+    name: str
+    version: int
+    files: ModelFiles
+    feature_dim: int
+    labels: list[str]  # as people call the clusters now
+    sample: tuple[str, ...]  # keys of pictures that the model was made from
+
+
+@dataclass(eq=False)
+class _Known:
+    target: Target
+    looked_at: float
+    look: "asyncio.Task[Target] | None" = None
+    loading: "Future[None] | None" = None
+    failed_at: float | None = None
+
+
+class References:
+    """For one event loop."""
+
+    def __init__(self, runtime: Runtime, serving: Serving) -> None:
+        self._runtime = runtime
+        self._serving = serving
+        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
+
+    async def resolve(self, tenant: str, reference: str) -> Target:
+        key = (tenant, reference)
+        known = self._known.get(key)
+        if known is None:
+            target = await asyncio.to_thread(self._look, tenant, reference)
+            self._known[key] = _Known(target, time.monotonic())
+            while len(self._known) > _MOST_REFERENCES:
+                self._known.popitem(last=False)
+            return target
+        self._known.move_to_end(key)
+        if time.monotonic() - known.looked_at > _FRESH_SECONDS:
+            await self._refresh(key, known)
+        return known.target
+
+    def forget(self, tenant: str, name: str) -> None:
+        """After a change made here: the next one to ask sees it."""
+        for key in list(self._known):
+            if key[0] == tenant and key[1].partition("@")[0].partition("/")[0] == name:
+                self._known.pop(key, None)
+
+    async def _refresh(self, key: tuple[str, str], known: _Known) -> None:
+        """One look for all who wait for it."""
+        if known.look is None:
+            known.look = asyncio.create_task(asyncio.to_thread(self._look, *key))
+        try:
+            target = await asyncio.shield(known.look)
+        except Exception:
+            self._known.pop(key, None)
+            raise
+        finally:
+            known.look = None
+        known.looked_at = time.monotonic()
+        if self._may_take_over(known, target):
+            known.target, known.loading = target, None
+
+    def _may_take_over(self, known: _Known, target: Target) -> bool:
+        old, new = known.target.files, target.files
+        if old == new or self._serving.is_loaded(new) or not self._serving.is_loaded(old):
+            return True
+        if known.loading is None and _long_ago(known.failed_at):
+            known.loading = self._serving.load(new, target.sample)
+        if known.loading is not None and known.loading.done():
+            problem, known.loading = known.loading.exception(), None
+            if problem is None:
+                return True
+            known.failed_at = time.monotonic()
+            log.error(
+                "new_version_refused",
+                model=target.name,
+                version=target.version,
+                reason=str(problem),
+                still_serving=known.target.version,
+            )
+        return False
+
+    def _look(self, tenant: str, reference: str) -> Target:
+        with self._runtime.db.read() as session:
+            model, version = resolve(session, tenant, reference)
+            dataset = version.manifest.get("dataset", {}).get("id")
+            hashes = session.scalars(
+                select(Image.sha256)
+                .where(Image.dataset_id == dataset)
+                .order_by(Image.position)
+                .limit(_SAMPLE)
+            )
+            return Target(
+                name=model.name,
+                version=version.version,
+                files=ModelFiles.of(version.folder, version.files, version.manifest),
+                feature_dim=version.manifest["feature_dim"],
+                labels=current_names(session, version),
+                sample=tuple(blob_key(sha256) for sha256 in hashes),
+            )
+
+
+def _long_ago(moment: float | None) -> bool:
+    return moment is None or time.monotonic() - moment > _RETRY_SECONDS
