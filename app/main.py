@@ -20,6 +20,7 @@ from app.api import (
     label_stream,
     maps,
     model_aliases,
+    model_comparison,
     models,
     operations,
     predictions,
@@ -35,6 +36,7 @@ from app.core.health import Health
 from app.core.logs import configure_logging
 from app.core.runtime import Runtime
 from app.core.serving import Serving
+from app.core.serving.references import References
 from app.core.settings import Settings, get_settings
 
 _DESCRIPTION = """
@@ -54,7 +56,8 @@ stable `code`. Lists go page by page: pass `next_cursor` back as `cursor`.
 def create_app(settings: Settings | None = None) -> FastAPI:
     settings = settings or get_settings()
     runtime = Runtime(settings)
-    serving = Serving(settings)
+    metrics = Metrics(runtime)
+    serving = Serving(settings, metrics.serving)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -76,8 +79,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.runtime = runtime
     app.state.serving = serving
+    app.state.references = References(runtime, serving)
     app.state.access = Access(runtime)
-    app.state.metrics = Metrics(runtime)
+    app.state.metrics = metrics
     app.state.health = Health(runtime)
     install_error_handlers(app)
     for room in (
@@ -90,6 +94,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         clusterings,
         operations,
         cluster_pictures,
+        model_comparison,  # before the models, one of which might be called `x:compare`
         models,
         model_aliases,
         predictions,

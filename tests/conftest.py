@@ -39,6 +39,7 @@ _TIMES = {
     "lease_seconds": 2.0,
     "sweep_seconds": 0.2,
 }
+_FORMS = ("torch",)  # what is quickest for a crowd is measured by tests of its own
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -123,7 +124,15 @@ def make_settings(tmp_path: Path, sqlite_template: Path) -> MakeSettings:
     def make(**changes: Any) -> Settings:
         data_dir = tmp_path / "data"
         data_dir.mkdir(exist_ok=True)
-        settings = Settings(**{"_env_file": None, "data_dir": data_dir, **_TIMES, **changes})
+        settings = Settings(
+            **{
+                "_env_file": None,
+                "data_dir": data_dir,
+                **_TIMES,
+                "predict_forms": _FORMS,
+                **changes,
+            }
+        )
         if not settings.database_url and not (data_dir / "temi.db").exists():
             shutil.copy(sqlite_template, data_dir / "temi.db")
         return settings

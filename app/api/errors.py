@@ -37,6 +37,7 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.QuotaExceeded: 429,
     core.ChecksumMismatch: 460,  # of the tus protocol
     core.ModelIntegrity: 503,
+    core.ModelLoading: 503,
     core.PredictorUnavailable: 503,
     core.StorageFull: 507,
 }

@@ -102,6 +102,12 @@ class NothingToRollBack(Conflict):
     code = "nothing_to_roll_back"
 
 
+class NotPredicted(Conflict):
+    """Two versions cannot be compared on images that one of them has never seen."""
+
+    code = "not_predicted"
+
+
 class UploadOffset(Conflict):
     code = "upload_offset"
 
@@ -150,6 +156,10 @@ class ManifestInvalid(InvalidRequest):
     code = "manifest_invalid"
 
 
+class ModelFileInvalid(InvalidRequest):
+    code = "model_file_invalid"
+
+
 class BodyTooLarge(ServiceError):
     code = "body_too_large"
 
@@ -170,6 +180,14 @@ class ImageMissing(ServiceError):
 
 class QueueFull(ServiceError):
     code = "queue_full"
+
+
+class DeadlineExceeded(QueueFull):
+    code = "deadline_exceeded"
+
+
+class ModelLoading(ServiceError):
+    code = "model_loading"
 
 
 class ModelIntegrity(ServiceError):

@@ -108,8 +108,38 @@ class Settings(BaseSettings):
     max_predict_bytes: int = Field(
         default=256 * MiB, gt=0, description="Largest body of one predict request."
     )
+    max_predict_features: int = Field(
+        default=10_000, gt=0, description="Most embeddings in one predict request."
+    )
     predict_queue: int = Field(
-        default=16, gt=0, description="Predict requests that may wait; more get 429."
+        default=256, gt=0, description="Images that may wait for a prediction; more get 429."
+    )
+    predict_queue_bytes: int = Field(
+        default=512 * MiB, gt=0, description="Bytes of images that may wait; more get 429."
+    )
+    predict_seconds: float = Field(
+        default=30.0, gt=0, description="Longest time to answer a predict request; then 429."
+    )
+    predict_load_seconds: float = Field(
+        default=20.0,
+        gt=0,
+        description="Longest wait of a request for its model to be loaded; then 503.",
+    )
+    predict_cache_bytes: int = Field(
+        default=4 * GiB, gt=0, description="Memory for loaded models; the least used make room."
+    )
+    predict_idle_seconds: float = Field(
+        default=1800.0, gt=0, description="A model that nobody asks for is unloaded after this."
+    )
+    predict_forms: Names = Field(
+        default=("torch", "onnx", "int8"),
+        description="Ways to compute features that are measured when a model is loaded, by comma: "
+        "`torch`, `onnx`, `int8`, `compiled`. The fastest one of the same labels serves.",
+    )
+    api_workers: int = Field(
+        default=1,
+        ge=1,
+        description="Processes of the API; each serves models with its share of the cores.",
     )
 
     source_folders: Folders = Field(
@@ -166,6 +196,14 @@ class Settings(BaseSettings):
             raise ValueError("must have at least 16 characters")
         return key
 
+    @field_validator("predict_forms")
+    @classmethod
+    def _forms_are_known(cls, forms: tuple[str, ...]) -> tuple[str, ...]:
+        known = {"torch", "onnx", "int8", "compiled"}
+        if unknown := sorted(set(forms) - known):
+            raise ValueError(f"unknown: {', '.join(unknown)}; choose from {', '.join(known)}")
+        return forms
+
     @field_validator("webhook_secret")
     @classmethod
     def _secret_can_sign(cls, secret: SecretStr | None) -> SecretStr | None:
@@ -211,6 +249,11 @@ class Settings(BaseSettings):
     @property
     def threads(self) -> int:
         return self.torch_threads or os.cpu_count() or 1
+
+    @property
+    def predict_threads(self) -> int:
+        """The processes of the API share the cores instead of fighting over them."""
+        return max(1, self.threads // self.api_workers)
 
     @property
     def loopback_only(self) -> bool:

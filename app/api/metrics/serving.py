@@ -2,6 +2,8 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from app.core.serving.watching import Watcher
+
 _SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
@@ -9,7 +11,7 @@ _SECONDS = (
 _SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
-class ServingMetrics:
+class ServingMetrics(Watcher):
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = _counter(registry, "predict_requests", "Requests by outcome.", "outcome")
         self._images = _counter(registry, "predict_images", "Images by outcome.", "outcome")
