@@ -15,6 +15,7 @@ import numpy.typing as npt
 from PIL import Image as PillowImage
 from sqlalchemy import select
 
+from app.core.access.actor import DEFAULT_TENANT
 from app.core.embeddings import add_embedding, earlier_folders
 from app.core.errors import Conflict
 from app.core.images import decode_image
@@ -34,9 +35,13 @@ _FETCH_ROWS = 10_000
 
 @dataclass(frozen=True)
 class EmbeddingFiles:
-    """Images and model decide the features, so jobs on the same two share a folder."""
+    """Images and model decide the features, so a tenant's jobs on the same two share a folder.
+
+    Tenants share none: who finds features already made learns that another has these images.
+    """
 
     storage: LocalStorage
+    tenant: str
     fingerprint: str | None
     backbone_key: str
 
@@ -45,11 +50,13 @@ class EmbeddingFiles:
         key = content_key(
             _FEATURES, backbone.name, backbone.weights_hash, backbone.preprocessing.as_dict()
         )
-        return cls(context.runtime.storage, context.job.dataset_fingerprint, key)
+        job = context.job
+        return cls(context.runtime.storage, job.tenant, job.dataset_fingerprint, key)
 
     @cached_property
     def folder(self) -> str:
-        return "embeddings/" + content_key(self.backbone_key, self.fingerprint)
+        owner = [] if self.tenant == DEFAULT_TENANT else [self.tenant]
+        return "embeddings/" + content_key(self.backbone_key, self.fingerprint, *owner)
 
     @property
     def features_key(self) -> str:

@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from app.core.errors import Conflict
 from app.core.runtime import Runtime
-from app.core.tables import Embedding, JobLog
+from app.core.tables import Dataset, Embedding, JobLog
 from tests.conftest import MakeSettings
 from tests.worker.conftest import Claimed
 from tests.worker.tiny import (
@@ -165,3 +165,13 @@ def test_images_that_changed_under_a_job_are_noticed(runtime: Runtime, claimed: 
 
     with pytest.raises(Conflict):
         embed_dataset(context, backbone, EmbeddingFiles.of(context, backbone))
+
+
+def test_tenants_share_no_features(any_runtime: Runtime, embed: Embed) -> None:
+    """Who finds them made would know that somebody else has the same images."""
+    ours, theirs = (add_dataset(any_runtime, PICTURES) for _ in range(2))
+    embed(any_runtime, ours)
+    assert embed(any_runtime, ours)[1] == 0
+    with any_runtime.db.write() as session:
+        session.get_one(Dataset, theirs).tenant = "another"
+    assert embed(any_runtime, theirs)[1] == 10

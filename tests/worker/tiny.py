@@ -108,7 +108,8 @@ def remove(runtime: Runtime, dataset_id: str, positions: list[int]) -> None:
 def add_job(runtime: Runtime, dataset_id: str, kind: str = "cluster", **config: object) -> Job:
     with runtime.db.write() as session:
         dataset = session.get_one(Dataset, dataset_id)
-        return create_job(session, tenant="default", kind=kind, dataset=dataset, config=config)
+        tenant = dataset.tenant
+        return create_job(session, tenant=tenant, kind=kind, dataset=dataset, config=config)
 
 
 def _settle(session: Session, dataset_id: str) -> None:
