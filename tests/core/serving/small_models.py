@@ -1,0 +1,107 @@
+"""Small models that load at once, and an engine's replies gathered."""
+
+import io
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from PIL import Image
+
+from app.core.serving.files import ModelFiles
+from app.core.serving.messages import Answer, FromChild
+from temi.model import ClusterModel
+from tests.worker.tiny import DIM, tiny_backbone
+
+if TYPE_CHECKING:
+    from temi.backbones import Backbone
+
+CLUSTERS = 3
+
+
+def files(name: str, weights: str = "w") -> ModelFiles:
+    return ModelFiles(
+        folder=name, hashes=(), backbone="tiny", weights_sha256=weights, temperature=0.1
+    )
+
+
+def head(seed: int = 0) -> ClusterModel:
+    rng = np.random.default_rng(seed)
+    shapes = {"w1": (DIM, 16), "b1": (16,), "w2": (16, 8), "b2": (8,), "w3": (8, CLUSTERS)}
+    tensors = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    tensors["mean"], tensors["std"] = np.zeros(DIM, np.float32), np.ones(DIM, np.float32)
+    return ClusterModel(tensors, temperature=0.1)
+
+
+class Loader:
+    """Takes the place of files: a head from the folder's name, a backbone from the weights'."""
+
+    def __init__(self) -> None:
+        self.loads: list[str] = []
+        self.backbones = 0
+        self.hold = threading.Event()
+        self.hold.set()
+
+    def __call__(self, model: ModelFiles, known: "dict[Backbone, object]" = {}) -> object:  # noqa: B006
+        self.hold.wait(30)
+        self.loads.append(model.folder)
+        if model.folder == "broken":
+            raise RuntimeError("no such tensor")
+        for backbone in known:
+            if backbone.weights_hash == model.weights_sha256:
+                return backbone, head(len(model.folder))
+        self.backbones += 1
+        backbone = tiny_backbone(seed=len(model.weights_sha256))
+        backbone.weights_hash = model.weights_sha256
+        return backbone, head(len(model.folder))
+
+
+class Replies:
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[FromChild] = queue.SimpleQueue()
+        self.all: list[FromChild] = []
+
+    def __call__(self, message: FromChild) -> None:
+        self._queue.put(message)
+
+    def wait(self, *ids: int, seconds: float = 20.0) -> dict[int, FromChild]:
+        """Replies to these, however they turned out."""
+        until = time.monotonic() + seconds
+        found: dict[int, FromChild] = {}
+        while set(found) != set(ids):
+            message = self._queue.get(timeout=max(0.01, until - time.monotonic()))
+            self.all.append(message)
+            if getattr(message, "id", None) in ids:
+                found[message.id] = message  # type: ignore[union-attr]
+        return found
+
+    def wait_for(self, kind: type[FromChild], seconds: float = 20.0) -> FromChild:
+        until = time.monotonic() + seconds
+        while True:
+            message = self._queue.get(timeout=max(0.01, until - time.monotonic()))
+            self.all.append(message)
+            if isinstance(message, kind):
+                return message
+
+
+def png(seed: int) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 255, (12, 12, 3), dtype=np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "PNG")
+    return out.getvalue()
+
+
+def probabilities(message: FromChild) -> np.ndarray:  # type: ignore[type-arg]
+    assert isinstance(message, Answer), message
+    return np.stack([np.asarray(outcome) for outcome in message.outcomes])
+
+
+def expected(data: list[bytes], model: ModelFiles) -> np.ndarray:  # type: ignore[type-arg]
+    """As computed one by one, without any lane."""
+    backbone = tiny_backbone(seed=len(model.weights_sha256))
+    pixels = torch.empty((len(data), 8, 8, 3), dtype=torch.uint8)
+    for row, item in enumerate(data):
+        backbone.preprocessing.fill(pixels[row], Image.open(io.BytesIO(item)))
+    return head(len(model.folder)).predict_proba(backbone.embed(pixels).numpy())
