@@ -109,11 +109,11 @@ def store_clustering(
         images = session.scalars(
             select(Image).where(Image.dataset_id == dataset_id).order_by(Image.position)
         ).all()
-        job = create_job(session, tenant="default", kind="cluster", dataset=dataset, config={})
+        job = create_job(session, tenant=dataset.tenant, kind="cluster", dataset=dataset, config={})
         clustering_id = new_id("cl")
         version = add_version(
             session,
-            tenant="default",
+            tenant=dataset.tenant,
             name=model,
             job_id=job.id,
             clustering_id=clustering_id,
@@ -123,7 +123,7 @@ def store_clustering(
         ).version
         clustering = Clustering(
             id=clustering_id,
-            tenant="default",
+            tenant=dataset.tenant,
             job_id=job.id,
             dataset_id=dataset_id,
             model_name=model,

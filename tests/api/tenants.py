@@ -1,0 +1,102 @@
+"""Two tenants, one of which owns one of everything."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi.testclient import TestClient
+
+from app.core.job_requests.map import map_key
+from app.core.jobs import claim, finish
+from app.core.runtime import Runtime
+from tests.api.conftest import store_clustering, upload, work_on
+from tests.images import jpeg_bytes, png_bytes
+from tests.keys import bearer, make_key
+
+SECRET = "aardvark"  # in every name that the owner gives
+TUS = {"Tus-Resumable": "1.0.0"}
+FULL = ["read", "write", "predict", "admin"]
+_PHOTOS = {"a.jpg": jpeg_bytes("red"), "b.png": png_bytes("green"), "c.jpg": jpeg_bytes("blue")}
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """Speaks with a key that may do everything."""
+
+    client: TestClient
+    headers: dict[str, str]
+    # What it owns, by the name of the path parameter that takes it.
+    owned: dict[str, Any] = field(default_factory=dict)
+
+    def send(self, method: str, path: str, **request: Any) -> Any:
+        headers = {**request.pop("headers", {}), **self.headers}
+        return self.client.request(method, path, headers=headers, **request)
+
+    def done(self, method: str, path: str, **request: Any) -> Any:
+        answer = self.send(method, path, **request)
+        assert answer.is_success, answer.text
+        return answer
+
+
+def make_tenant(client: TestClient, runtime: Runtime, name: str) -> Tenant:
+    key_id, text = make_key(runtime, tenant=name, name=f"{name}'s key", scopes=FULL)
+    return Tenant(client, bearer(text), {"key_id": key_id})
+
+
+def make_owner(client: TestClient, runtime: Runtime, name: str) -> Tenant:
+    """A new kind of thing in a path needs a line here."""
+    owner = make_tenant(client, runtime, name)
+    job = _ingest(owner, runtime)
+    dataset = job["dataset_id"]
+    clustering = store_clustering(runtime, dataset, model=SECRET)
+    _end_jobs(owner, runtime)
+    rename = {"kind": "rename", "cluster_id": 0, "label": f"{SECRET} one"}
+    path = f"/v1/clusterings/{clustering}/operations"
+    owner.done("POST", path, json=rename, headers={"If-Match": "*"})
+    owner.done("PUT", f"/v1/models/{SECRET}/aliases/live", json={"version": 1})
+    export = {"kind": "export", "clustering_id": clustering, "format": "csv"}
+    exported = owner.done("POST", "/v1/jobs", json=export).json()["id"]
+    work_on(runtime, exported)
+    sent = owner.done("POST", "/v1/uploads", headers={**TUS, "Upload-Length": "10"})
+    owner.owned.update(
+        dataset_id=dataset,
+        image_id=owner.done("GET", f"/v1/datasets/{dataset}/images").json()["data"][0]["id"],
+        job_id=job["id"],
+        map_job_id=_map_job(owner, runtime, dataset),
+        clustering_id=clustering,
+        cluster_id=0,
+        name=SECRET,
+        version=1,
+        alias="live",
+        export_id=owner.done("GET", f"/v1/jobs/{exported}").json()["result"]["export_id"],
+        upload_id=sent.headers["Location"].rpartition("/")[2],
+    )
+    return owner
+
+
+def _ingest(owner: Tenant, runtime: Runtime) -> dict[str, Any]:
+    owner.client.headers |= owner.headers
+    job = upload(owner.client, _PHOTOS, name=f"{SECRET} photos")
+    del owner.client.headers["Authorization"]
+    work_on(runtime, job["id"])
+    return job
+
+
+def _end_jobs(owner: Tenant, runtime: Runtime) -> None:
+    """The stored clustering's job was never run; while it waits nothing may be changed."""
+    for job in owner.done("GET", "/v1/jobs?status=queued").json()["data"]:
+        _finish(runtime, job["id"])
+
+
+def _map_job(owner: Tenant, runtime: Runtime, dataset_id: str) -> str:
+    body = {"kind": "map", "dataset_id": dataset_id}
+    job_id: str = owner.done("POST", "/v1/jobs", json=body).json()["id"]
+    runtime.storage.write(map_key(job_id), b"a map")
+    _finish(runtime, job_id)
+    return job_id
+
+
+def _finish(runtime: Runtime, job_id: str) -> None:
+    with runtime.db.write() as session:
+        job = claim(session, job_id, worker="test", lease_seconds=60)
+        assert job is not None
+        finish(session, job_id, job.fence, status="succeeded", result={})

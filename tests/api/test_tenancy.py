@@ -1,0 +1,238 @@
+"""Every route of the API, walked with another tenant's ids, without a key, and with too little.
+
+The routes are taken from the API's own description, so a new one cannot be forgotten: it is walked
+as soon as it is there, and if it needs something that is not known here, the walk says so.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app.core.runtime import Runtime
+from tests.api.conftest import store_clustering, upload, work_on
+from tests.api.tenants import FULL, SECRET, TUS, Tenant, make_owner, make_tenant
+from tests.images import png_bytes, zip_of
+from tests.keys import bearer, make_key
+
+Operation = tuple[str, str]
+_OPEN = {"/livez", "/readyz", "/metrics"}
+_ADMIN = ("/v1/keys", "/v1/audit")
+_PHOTO = {"files": ("new.png", png_bytes("white"))}
+# Path parameters that do not mean what they mean elsewhere.
+_OTHER_PARAMETERS = {
+    "/v1/clusterings/{clustering_id}/plots/{name}": {"name": "sizes"},
+    "/v1/jobs/{job_id}/map": {"job_id": "{map_job_id}"},
+}
+# What a request needs besides its path; {image_id} and the like are filled in.
+_REQUESTS: dict[Operation, dict[str, Any]] = {
+    ("POST", "/v1/datasets"): {
+        "json": {"source": {"type": "upload", "upload_id": "{upload_id}"}},
+    },
+    ("POST", "/v1/datasets/{dataset_id}/images"): {"content": zip_of({"a.png": png_bytes("red")})},
+    ("POST", "/v1/datasets/{dataset_id}/images:delete"): {"json": {"image_ids": ["{image_id}"]}},
+    ("PATCH", "/v1/datasets/{dataset_id}"): {"json": {"name": "taken"}},
+    ("POST", "/v1/jobs"): {"json": {"dataset_id": "{dataset_id}", "n_clusters": 2}},
+    ("POST", "/v1/clusterings/{clustering_id}/operations"): {
+        "json": {"kind": "rename", "cluster_id": 0, "label": "taken"},
+        "headers": {"If-Match": "*"},
+    },
+    ("PUT", "/v1/models/{name}/aliases/{alias}"): {"json": {"version": 1}},
+    ("GET", "/v1/models/{name}:compare"): {"params": {"left": 1, "right": 1}},
+    ("POST", "/v1/models/{name}:predict"): {"files": _PHOTO},
+    ("POST", "/v1/models/{name}/versions/{version}:predict"): {"files": _PHOTO},
+    ("POST", "/v1/uploads"): {"headers": {**TUS, "Upload-Length": "5"}},
+    ("HEAD", "/v1/uploads/{upload_id}"): {"headers": TUS},
+    ("PATCH", "/v1/uploads/{upload_id}"): {
+        "headers": {**TUS, "Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"},
+        "content": b"12345",
+    },
+    ("DELETE", "/v1/uploads/{upload_id}"): {"headers": TUS},
+    ("POST", "/v1/keys"): {"json": {"name": "mine", "scopes": ["read"]}},
+}
+# Without an id in their path, and about nobody's things but the sender's own.
+_OWN = {("OPTIONS", "/v1/uploads"), ("POST", "/v1/uploads"), ("POST", "/v1/keys")}
+
+
+@pytest.fixture
+def owner(any_client: TestClient, any_runtime: Runtime) -> Tenant:
+    return make_owner(any_client, any_runtime, "owner")
+
+
+@pytest.fixture
+def stranger(any_client: TestClient, any_runtime: Runtime) -> Tenant:
+    return make_tenant(any_client, any_runtime, "stranger")
+
+
+@pytest.fixture
+def operations(any_client: TestClient) -> list[Operation]:
+    """All but those that are open to everybody. Deletions last: the others need what they take."""
+    paths = any_client.get("/openapi.json").json()["paths"]
+    found = [(m.upper(), path) for path in paths if path not in _OPEN for m in paths[path]]
+    return sorted(found, key=lambda operation: operation[0] == "DELETE")
+
+
+def _filled(template: Any, owned: dict[str, Any]) -> Any:
+    """Every {name} in a text, or in the texts of a structure, replaced by what is owned."""
+    if isinstance(template, dict):
+        return {name: _filled(value, owned) for name, value in template.items()}
+    if isinstance(template, list):
+        return [_filled(value, owned) for value in template]
+    if not isinstance(template, str):
+        return template
+    return re.sub(r"\{(\w+)\}", lambda found: str(owned[found[1]]), template)
+
+
+def _request(operation: Operation, owned: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The path and the rest of a request that would be good for the owner of these ids."""
+    path = operation[1]
+    other = _filled(_OTHER_PARAMETERS.get(path, {}), owned)
+    unknown = set(re.findall(r"\{(\w+)\}", path)) - set(owned) - set(other)
+    assert not unknown, f"{operation}: tests/api/tenants.py has no {unknown}"
+    return _filled(path, owned | other), _filled(_REQUESTS.get(operation, {}), owned)
+
+
+def _views(owner: Tenant, operations: list[Operation]) -> Iterator[tuple[Operation, bytes]]:
+    """All that the owner can see, which shows that the ids are good."""
+    for operation in operations:
+        if operation[0] == "GET":
+            path, request = _request(operation, owner.owned)
+            answer = owner.send("GET", path, **request)
+            assert answer.status_code == 200, (operation, answer.text)
+            yield operation, answer.content
+
+
+def test_another_tenants_things_are_not_there(
+    owner: Tenant, stranger: Tenant, operations: list[Operation]
+) -> None:
+    before = dict(_views(owner, operations))
+    assert any(SECRET.encode() in view for view in before.values())
+    for operation in operations:
+        path, request = _request(operation, owner.owned)
+        answer = stranger.send(operation[0], path, **request)
+        if operation in _OWN or (operation[0] == "GET" and "{" not in operation[1]):
+            assert answer.is_success, (operation, answer.text)
+            told = f"{answer.text} {answer.headers}"
+            assert SECRET not in told, operation
+            for owned in owner.owned.values():
+                assert len(str(owned)) < 20 or owned not in told, (operation, owned)
+        else:
+            assert answer.status_code == 404, (operation, answer.text)
+            assert operation[0] == "HEAD" or answer.json()["code"] == "not_found", operation
+            assert SECRET not in answer.text.replace(path, "").replace(f"'{SECRET}'", "")
+    assert dict(_views(owner, operations)) == before  # and none of it has changed anything
+    assert len(operations) >= 64
+
+
+def test_nothing_without_a_key(
+    any_client: TestClient, owner: Tenant, operations: list[Operation]
+) -> None:
+    for operation in operations:
+        path, request = _request(operation, owner.owned)
+        answer = any_client.request(operation[0], path, **request)
+        assert answer.status_code == 401, operation
+        nowhere, _ = _request(operation, dict.fromkeys(owner.owned, "none"))
+        answer = any_client.request(operation[0], nowhere, **request)
+        assert answer.status_code == 401, operation
+
+
+def _scope(operation: Operation) -> str:
+    method, path = operation
+    if path.startswith(_ADMIN):
+        return "admin"
+    if path.endswith(":predict") or path.startswith("/v2/"):
+        return "predict"
+    return "read" if method in ("GET", "HEAD") else "write"
+
+
+def test_nothing_without_the_scope(
+    any_client: TestClient, any_runtime: Runtime, owner: Tenant, operations: list[Operation]
+) -> None:
+    lesser = {}
+    for scope in FULL:
+        left = [one for one in FULL if one not in (scope, "admin")]  # admin includes all
+        lesser[scope] = bearer(make_key(any_runtime, tenant="owner", scopes=left)[1])
+    for operation in operations:
+        path, request = _request(operation, owner.owned)
+        headers = {**request.pop("headers", {}), **lesser[_scope(operation)]}
+        answer = any_client.request(operation[0], path, headers=headers, **request)
+        assert answer.status_code == 403, (operation, answer.text)
+        if operation[0] != "HEAD":
+            assert f"`{_scope(operation)}`" in answer.json()["detail"], operation
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "cluster", "dataset_id": "{dataset_id}", "n_clusters": 2},
+        {"kind": "sweep", "dataset_id": "{dataset_id}", "parameter": "n_clusters"},
+        {"kind": "map", "dataset_id": "{dataset_id}"},
+        {"kind": "finetune", "model": "{name}"},
+        {"kind": "predict", "model": "{name}@live", "dataset_id": "{own_dataset_id}"},
+        {"kind": "predict", "model": "{name}/versions/1", "dataset_id": "{own_dataset_id}"},
+        {"kind": "predict", "model": "own", "dataset_id": "{dataset_id}"},
+        {"kind": "finetune", "model": "own", "dataset_id": "{dataset_id}"},
+        {"kind": "export", "clustering_id": "{clustering_id}", "format": "csv"},
+    ],
+)
+def test_no_job_on_another_tenants_things(
+    owner: Tenant, rich_stranger: Tenant, body: dict[str, Any]
+) -> None:
+    sent = _filled(body, owner.owned | rich_stranger.owned)
+    answer = rich_stranger.send("POST", "/v1/jobs", json=sent)
+    assert answer.status_code == 404, answer.text
+    real, *_ = [v for v in owner.owned.values() if str(v) in str(sent)]
+    unreal = {name: str(value).replace(str(real), "none") for name, value in sent.items()}
+    unreal |= {name: value for name, value in sent.items() if isinstance(value, int)}
+    other = rich_stranger.send("POST", "/v1/jobs", json=unreal)
+    told = answer.json()["detail"].replace(str(real), "none")
+    assert (other.status_code, other.json()["detail"]) == (404, told)  # as if it were not there
+
+
+@pytest.fixture
+def rich_stranger(stranger: Tenant, any_runtime: Runtime) -> Tenant:
+    """Who has a dataset, a clustering and a model, too."""
+    stranger.client.headers |= stranger.headers
+    job = upload(stranger.client, {"x.png": png_bytes("red"), "y.png": png_bytes("blue")})
+    del stranger.client.headers["Authorization"]
+    work_on(any_runtime, job["id"])
+    clustering_id = store_clustering(any_runtime, job["dataset_id"], model="own")
+    stranger.owned.update(own_dataset_id=job["dataset_id"], own_clustering_id=clustering_id)
+    return stranger
+
+
+def test_no_ids_of_another_tenant_in_bodies_and_queries(
+    owner: Tenant, rich_stranger: Tenant
+) -> None:
+    send, theirs, own = rich_stranger.send, owner.owned, rich_stranger.owned
+    dataset, clustering = own["own_dataset_id"], own["own_clustering_id"]
+    foreign = {"image_ids": [theirs["image_id"]]}
+    edit = {"path": f"/v1/clusterings/{clustering}/operations", "headers": {"If-Match": "*"}}
+    for answer in (
+        send("POST", f"/v1/datasets/{dataset}/images:delete", json=foreign),
+        send("POST", **edit, json={"kind": "move", "cluster_id": 0, **foreign}),
+        send("POST", **edit, json={"kind": "exclude", **foreign}),
+        send("GET", f"/v1/datasets/{dataset}/labels?clustering_id={theirs['clustering_id']}"),
+        send("GET", f"/v1/models/own:compare?left=1&right=1&dataset_id={theirs['dataset_id']}"),
+    ):
+        assert answer.status_code in (404, 409, 422), answer.text
+        assert SECRET not in answer.text
+    for listed in (
+        f"/v1/jobs?dataset_id={theirs['dataset_id']}",
+        f"/v1/clusterings?dataset_id={theirs['dataset_id']}",
+        f"/v1/exports?clustering_id={theirs['clustering_id']}",
+        f"/v1/audit?key_id={theirs['key_id']}",
+    ):
+        assert send("GET", listed).json()["data"] == [], listed
+
+
+def test_the_same_names_and_keys_are_two_things(owner: Tenant, rich_stranger: Tenant) -> None:
+    """An Idempotency-Key and a model's name mean something in their tenant only."""
+    headers, body = {"Idempotency-Key": "same"}, zip_of({"a.png": png_bytes("red")})
+    ours = owner.done("POST", "/v1/datasets", content=body, headers=headers).json()
+    theirs = rich_stranger.done("POST", "/v1/datasets", content=body, headers=headers).json()
+    assert ours["dataset_id"] != theirs["dataset_id"]
+    assert owner.send("GET", "/v1/models/own").status_code == 404
+    assert rich_stranger.send("GET", "/v1/models/own").status_code == 200
