@@ -2,7 +2,7 @@
 
 import importlib
 import os
-import traceback
+import sys
 from multiprocessing.connection import Connection
 
 import structlog
@@ -10,17 +10,18 @@ from sqlalchemy.exc import OperationalError
 
 from app.core.errors import LeaseLost, ServiceError
 from app.core.jobs import Progress
-from app.core.logs import configure_logging
+from app.core.logs import bind_process, configure_logging
 from app.core.processes import die_with_parent
 from app.core.runtime import Runtime
 from app.core.settings import Settings
 from app.core.storage import raise_if_full
 from app.core.tables import Job
+from app.core.tracing import trace_id_of
 from temi.errors import InvalidConfig, TemiError, UnknownBackbone, WeightsUnavailable
-from worker.context import JobContext
+from worker.context import JobContext, News, StageBegan
 
-Message = Progress | dict[str, object]
-"""Progress while it goes well; at the end of a job that cannot succeed, its error."""
+Message = Progress | News | dict[str, object]
+"""Progress and stages while it goes well; at the end of a job that cannot succeed, its error."""
 
 _TEMI_CODES: dict[type[TemiError], str] = {
     InvalidConfig: "invalid_config",
@@ -45,14 +46,35 @@ def main(
 ) -> None:
     die_with_parent(parent_pid)
     configure_logging(settings)
-    structlog.contextvars.bind_contextvars(job_id=job_id, pid=os.getpid())
-    runtime = Runtime(settings)
+    bind_process(job_id=job_id, fence=fence, pid=os.getpid())
+    try:
+        _main(Runtime(settings), job_id, fence, connection)
+    except Exception:
+        log.critical("uncaught_exception", exc_info=True)
+        sys.exit(1)  # multiprocessing would print what is no line of the log
+
+
+def _main(runtime: Runtime, job_id: str, fence: int, connection: Connection) -> None:
     with runtime.db.read() as session:
         job = session.get_one(Job, job_id)
-    error = _run(JobContext(runtime, job, fence, connection.send))
+    bind_process(kind=job.kind, request_id=job.request_id, trace_id=trace_id_of(job.traceparent))
+
+    def tell(news: News) -> None:
+        _log_stage(news)
+        connection.send(news)
+
+    error = _run(JobContext(runtime, job, fence, connection.send, tell))
     if error is not None:
         connection.send(error)
     connection.close()
+
+
+def _log_stage(news: News) -> None:
+    bind_process(stage=news.stage)
+    if isinstance(news, StageBegan):
+        log.info("stage_started")
+    else:
+        log.info("stage_ended", seconds=round(news.seconds, 3), skipped=news.skipped)
 
 
 def _run(context: JobContext) -> dict[str, object] | None:
@@ -69,8 +91,8 @@ def _run(context: JobContext) -> dict[str, object] | None:
         raise  # the database went away: another attempt may find it back
     except MemoryError:
         return {"code": "out_of_memory", "detail": "The worker has too little memory for this job."}
-    except Exception as error:  # noqa: BLE001 - a bug must end in a job that says so
-        log.error("job_failed", traceback=traceback.format_exc())
+    except Exception as error:  # a bug must end in a job that says so
+        log.error("job_failed", exc_info=True)
         return {"code": "internal_error", "detail": f"{type(error).__name__}: {error}"[:500]}
     return None
 

@@ -17,11 +17,32 @@ _REPORT_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
+class StageBegan:
+    stage: str
+    completed: int = 0  # by an attempt before this one
+
+
+@dataclass(frozen=True)
+class StageEnded:
+    stage: str
+    seconds: float
+    skipped: bool
+
+
+News = StageBegan | StageEnded
+
+
+def _untold(_news: News) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True)
 class JobContext:
     runtime: Runtime
     job: Job
     fence: int
     send: Callable[[Progress], None]
+    tell: Callable[[News], None] = _untold
     _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @contextmanager
@@ -34,6 +55,7 @@ class JobContext:
     def record_timing(self, stage: str, seconds: float, *, skipped: bool) -> None:
         with self.runtime.db.write() as session:
             record_timing(session, self.job.id, self.fence, stage, seconds, skipped)
+        self.tell(StageEnded(stage, seconds, skipped))
 
     def log(self, message: str, level: str = "info") -> None:
         """A line for those who wait for the job: debug, info, warning or error."""
@@ -54,6 +76,7 @@ class JobContext:
     def meter(self, stage: str, total: int, completed: int = 0) -> "Meter":
         if stage not in self._told:
             self._told.add(stage)
+            self.tell(StageBegan(stage, completed))
             how = f"goes on at {completed} of {total}" if completed else "started"
             self.log(f"Stage {stage} {how}.")
         return Meter(self, stage, total, completed)

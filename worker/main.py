@@ -6,15 +6,18 @@ from typing import Any
 
 from celery.signals import setup_logging, worker_ready, worker_shutting_down
 
+from app.core import tracing
 from app.core.logs import configure_logging
 from app.core.queue import RUN_JOB
 from app.core.runtime import Runtime
 from app.core.settings import get_settings
+from worker.metrics import metrics
 from worker.runner import run_waiting
 from worker.sweeper import start_cleaner, start_messenger, start_sweeper, sweep
 
 runtime = Runtime(get_settings())
 celery = runtime.celery
+tracing.start_tracing(runtime.settings, "worker")
 _STALE_SECONDS = 24 * 3600.0  # no upload or artefact takes longer to write
 _stopping = threading.Event()
 
@@ -26,6 +29,7 @@ def _set_up_logging(**_: Any) -> None:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _start(**_: Any) -> None:
+    metrics.serve(runtime.settings)
     runtime.storage.clean(_STALE_SECONDS, now=time.time())
     sweep(runtime)
     start_sweeper(runtime, _stopping)

@@ -18,13 +18,17 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from app.core import tracing
 from app.core.errors import LeaseLost
 from app.core.finished_jobs import may_pass
 from app.core.job_requests.ingest import drop_upload
-from app.core.jobs import Progress, claim, claim_next, finish, heartbeat, release
+from app.core.jobs import FINAL, Progress, claim, claim_next, finish, heartbeat, release
+from app.core.logs import bound
 from app.core.runtime import Runtime
 from app.core.tables import Job
 from worker import child
+from worker.metrics import metrics
+from worker.stage_watch import StageWatch
 
 _TICK_SECONDS = 0.5
 _PROGRESS_SECONDS = 1.0
@@ -60,15 +64,32 @@ def run_job(runtime: Runtime, job_id: str, stopping: threading.Event) -> None:
 
 def _attempt(runtime: Runtime, job: Job, stopping: threading.Event) -> bool:
     """Whether the process that did the work died."""
-    attempt = Attempt(runtime, job)
+    ids = {"job_id": job.id, "kind": job.kind, "fence": job.fence}
+    attributes = {f"temi.{name}": value for name, value in ids.items()}
+    trace_id = tracing.trace_id_of(job.traceparent)
+    with (
+        bound(**ids, request_id=job.request_id, trace_id=trace_id),
+        tracing.attempt_span(f"job {job.kind}", job.traceparent, **attributes) as span,
+        metrics.busy.labels(job.kind).track_inprogress(),
+    ):
+        attempt = Attempt(runtime, job)
+        try:
+            _take(attempt, runtime, job, stopping)
+        finally:
+            metrics.attempts.labels(job.kind, attempt.outcome).inc()
+            failed = attempt.outcome not in ("succeeded", "cancelled", "released")
+            tracing.describe(span, failed=failed, **{"temi.outcome": attempt.outcome})
+    return attempt.outcome == "crashed"
+
+
+def _take(attempt: "Attempt", runtime: Runtime, job: Job, stopping: threading.Event) -> None:
     if job.status == "cancelling":
         attempt.end("cancelled")
     elif job.crashes >= runtime.settings.max_crashes:
         attempt.fail_crashed(job.crashes)
     else:
-        log.info("job_started", job_id=job.id, kind=job.kind, fence=job.fence)
+        log.info("job_started")
         attempt.watch(stopping)
-    return attempt.crashed
 
 
 def _name() -> str:
@@ -83,8 +104,10 @@ class Attempt:
         self._job = job
         self._error: dict[str, Any] | None = None
         self._progress: Progress | None = None
+        self._stages = StageWatch(job.kind)
         self._beat_at = self._alive_at = time.monotonic()
-        self.crashed = False
+        self.outcome = "lost"
+        """As long as nothing else is known; a job's own status where this attempt ended it."""
 
     def watch(self, stopping: threading.Event) -> None:
         process, connection = self._start_child()
@@ -92,7 +115,7 @@ class Attempt:
             while self._listen(connection):
                 if stopping.is_set():
                     _kill(process)
-                    self._write(lambda s: release(s, self._job.id, self._job.fence, crashed=False))
+                    self._release(crashed=False)
                     return
                 if not self._keep_lease():
                     return
@@ -101,10 +124,12 @@ class Attempt:
         except LeaseLost:
             # Either the child has just committed the end of the job, or its writes are void.
             process.join(_GRACE_SECONDS)
-            log.info("job_let_go", job_id=self._job.id, fence=self._job.fence)
+            self._listen(connection)
+            self._note_end()
         finally:
             _kill(process)
             connection.close()
+            self._stages.close(failed=self.outcome != "succeeded")
 
     def end(self, status: str, error: dict[str, Any] | None = None) -> None:
         def write(session: Session) -> None:
@@ -113,7 +138,8 @@ class Attempt:
         self._write(write)
         if self._job.kind == "ingest" and not may_pass(error):
             drop_upload(self._runtime.storage, self._job)
-        log.info("job_ended", job_id=self._job.id, status=status, error=error)
+        self.outcome = status
+        log.info("job_ended", status=status, error=error)
 
     def fail_crashed(self, crashes: int) -> None:
         detail = f"The worker died {crashes} times without getting further; see its log."
@@ -136,10 +162,13 @@ class Attempt:
             while connection.poll(max(0.0, until - time.monotonic())):
                 message: child.Message = connection.recv()
                 if isinstance(message, Progress):
+                    self._stages.progressed(message)
                     saved = self._progress is not None and self._progress.checkpoint
                     self._progress = message if not saved else _with_checkpoint(message)
-                else:
+                elif isinstance(message, dict):
                     self._error = message
+                else:
+                    self._stages.heard(message)
         except EOFError:
             return False
         return True
@@ -154,7 +183,8 @@ class Attempt:
         try:
             status = self._heartbeat()
         except DBAPIError as error:
-            log.warning("heartbeat_failed", job_id=self._job.id, reason=str(error.orig))
+            metrics.heartbeat_failures.inc()
+            log.warning("heartbeat_failed", reason=str(error.orig))
             return now - self._alive_at < settings.self_kill_seconds
         self._alive_at, self._progress = now, None
         if status == "cancelling":
@@ -176,13 +206,26 @@ class Attempt:
         if self._error is not None:
             self.end("failed", self._error)
         elif exit_code != 0:
-            self.crashed = True
-            log.error("child_died", job_id=self._job.id, exit_code=exit_code)
+            log.error("child_died", exit_code=exit_code)
             if self._progress is not None:
                 self._heartbeat()  # a checkpoint it told of just before it died counts
-            self._write(lambda s: release(s, self._job.id, self._job.fence, crashed=True))
+            self._release(crashed=True)
         else:
-            log.info("job_ended", job_id=self._job.id, status="succeeded")
+            self._note_end()
+
+    def _note_end(self) -> None:
+        """The child has committed the end of the job, unless the job was no longer its own."""
+        with self._runtime.db.read() as session:
+            job = session.get(Job, self._job.id)
+        if job is not None and job.fence == self._job.fence and job.status in FINAL:
+            self.outcome = job.status
+            log.info("job_ended", status=job.status)
+        else:
+            log.info("job_let_go")
+
+    def _release(self, *, crashed: bool) -> None:
+        self._write(lambda s: release(s, self._job.id, self._job.fence, crashed=crashed))
+        self.outcome = "crashed" if crashed else "released"
 
     def _write(self, action: Callable[[Session], None]) -> None:
         with self._runtime.db.write() as session:

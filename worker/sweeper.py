@@ -11,6 +11,7 @@ from app.core.jobs import due_for_hint
 from app.core.queue import publish_hint
 from app.core.runtime import Runtime
 from app.core.webhooks import send_due
+from worker.metrics import metrics
 
 log = structlog.get_logger()
 
@@ -47,7 +48,10 @@ def _start(
             try:
                 action()
             except SQLAlchemyError as error:
+                metrics.sweeps.labels(name, "failed").inc()
                 log.warning(f"{name}_failed", reason=str(error))
+            else:
+                metrics.sweeps.labels(name, "done").inc()
 
     thread = threading.Thread(target=loop, name=name, daemon=True)
     thread.start()

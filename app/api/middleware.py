@@ -45,7 +45,9 @@ class RequestContext:
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
         with self._metrics.in_flight.track_inprogress(), _traced(scope, headers) as span:
-            exchange.trace = tracing.traceparent()
+            if span is not None:
+                exchange.trace = trace = tracing.traceparent()
+                structlog.contextvars.bind_contextvars(trace_id=tracing.trace_id_of(trace))
             try:
                 await self._app(scope, exchange.receive, exchange.send)
             finally:

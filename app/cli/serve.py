@@ -4,10 +4,12 @@ import os
 import sys
 from typing import Annotated
 
+import structlog
 import typer
 from rich.console import Console
 
 from app.cli.door import check_door
+from app.core import tracing
 from app.core.settings import Settings, get_settings
 
 _console = Console(stderr=True)
@@ -25,10 +27,7 @@ def serve(host: Host = None, port: Port = None) -> None:
 
     configure_logging(settings)
     _upgrade(settings)
-    _console.print(
-        f"[bold]TEMI[/] at [link]http://{settings.host}:{settings.port}[/]  (API: /docs)  "
-        f"data in {settings.data_dir.absolute()}  -  Ctrl-C stops it"
-    )
+    _greet(settings)
     Supervisor({"api": _api_command(settings), "worker": _worker_command()}).run()
 
 
@@ -40,6 +39,7 @@ def api(host: Host = None, port: Port = None) -> None:
 
 def worker() -> None:
     """Run only a worker: the API and the database are elsewhere."""
+    _check_tracing(get_settings())
     os.execv(sys.executable, _worker_command())  # noqa: S606
 
 
@@ -48,6 +48,22 @@ def db_upgrade() -> None:
     """Create the tables or bring them up to date."""
     _upgrade(get_settings())
     _console.print("The tables are current.")
+
+
+def _greet(settings: Settings) -> None:
+    url, data = f"http://{settings.host}:{settings.port}", str(settings.data_dir.absolute())
+    if settings.log_format == "json":  # then machines read this, line by line
+        structlog.get_logger().info("serving", url=url, data=data)
+    else:
+        _console.print(
+            f"[bold]TEMI[/] at [link]{url}[/]  (API: /docs)  data in {data}  -  Ctrl-C stops it"
+        )
+
+
+def _check_tracing(settings: Settings) -> None:
+    if not tracing.can_trace(settings):
+        _console.print(tracing.MISSING, style="red", markup=False)
+        raise typer.Exit(2)
 
 
 def _upgrade(settings: Settings) -> None:
@@ -68,6 +84,7 @@ def _settings(host: str | None, port: int | None) -> Settings:
     get_settings.cache_clear()
     settings = get_settings()
     check_door(settings)
+    _check_tracing(settings)
     return settings
 
 

@@ -63,16 +63,18 @@ def configure_logging(settings: Settings) -> None:
 
 def bind_process(**fields: Any) -> None:
     """Fields for every line of this process, whichever thread writes it."""
-    _process_fields.update(fields)
+    _process_fields.update(_known(fields))
 
 
 @contextmanager
 def bound(**fields: Any) -> Iterator[None]:
-    """Fields for every line of this task or thread within the block; those without value are left
-    out."""
-    known = {name: value for name, value in fields.items() if value is not None}
-    with structlog.contextvars.bound_contextvars(**known):
+    """Fields for every line of this task or thread within the block."""
+    with structlog.contextvars.bound_contextvars(**_known(fields)):
         yield
+
+
+def _known(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def current_request_id() -> str | None:

@@ -156,6 +156,11 @@ def traceparent() -> str | None:
     return carrier.get("traceparent")
 
 
+def trace_id_of(traceparent: str | None) -> str | None:
+    """What all spans and log lines of a trace share."""
+    return None if traceparent is None else traceparent.split("-")[1]
+
+
 @contextmanager
 def _continued(
     name: str, carrier: dict[str, str], kind: "SpanKind", attributes: dict[str, Any]

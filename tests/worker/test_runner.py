@@ -59,11 +59,15 @@ def _wait(condition: object, seconds: float = 30) -> None:
 
 
 def _children() -> list[psutil.Process]:
-    return [
-        child
-        for child in psutil.Process().children(recursive=True)
-        if any("spawn_main" in word for word in child.cmdline())
-    ]
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if any("spawn_main" in word for word in _words(child))]
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:  # it has ended since it was listed
+        return []
 
 
 def test_job_runs_in_a_child_and_succeeds(any_runtime: Runtime, small_job: Job) -> None:
