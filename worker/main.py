@@ -17,14 +17,15 @@ from worker.sweeper import start_cleaner, start_messenger, start_sweeper, sweep
 
 runtime = Runtime(get_settings())
 celery = runtime.celery
+configure_logging(runtime.settings)  # now: Celery warns before it asks for a set-up
 tracing.start_tracing(runtime.settings, "worker")
 _STALE_SECONDS = 24 * 3600.0  # no upload or artefact takes longer to write
 _stopping = threading.Event()
 
 
 @setup_logging.connect  # type: ignore[untyped-decorator]
-def _set_up_logging(**_: Any) -> None:
-    configure_logging(runtime.settings)
+def _keep_our_logging(**_: Any) -> None:
+    """Celery sets its own up unless somebody listens here."""
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

@@ -11,6 +11,7 @@ from app.core.access.actor import Actor, Scope
 from app.core.access.audit import CurrentRequest, begin_request
 from app.core.access.limits import RateLimits
 from app.core.access.ring import KeyRing
+from app.core.logs import bind_task
 from app.core.runtime import Runtime
 
 _bearer = HTTPBearer(auto_error=False, description="Needed once the service has a key.")
@@ -51,6 +52,7 @@ async def get_actor(
     access: Access = request.app.state.access
     text = credentials.credentials if credentials else None
     actor = access.keys.known(text) or await run_in_threadpool(access.keys.find, text)
+    bind_task(tenant=actor.tenant, key_id=actor.key_id)
     if actor.requests_per_minute is not None:
         if access.limits.is_shared:
             await run_in_threadpool(access.limits.hit, actor)

@@ -15,6 +15,7 @@ from app.api.errors import problem
 from app.api.metrics import HttpMetrics
 from app.core import tracing
 from app.core.errors import BodyTooLarge
+from app.core.logs import bind_task
 from app.core.settings import MiB, Settings
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ class RequestContext:
         exchange = _Exchange(receive, send, request_id)
         # Each request has a task of its own, and what is logged after us belongs to it, too.
         structlog.contextvars.clear_contextvars()
-        structlog.contextvars.bind_contextvars(request_id=request_id)
+        bind_task(request_id=request_id)
         with self._metrics.in_flight.track_inprogress(), _traced(scope, headers) as span:
             if span is not None:
                 exchange.trace = trace = tracing.traceparent()
-                structlog.contextvars.bind_contextvars(trace_id=tracing.trace_id_of(trace))
+                bind_task(trace_id=tracing.trace_id_of(trace))
             try:
                 await self._app(scope, exchange.receive, exchange.send)
             finally:
@@ -147,6 +148,8 @@ class BodyLimit:
     def _limit(self, scope: Scope) -> int:
         if _UPLOADS.fullmatch(scope["path"]):
             return self._settings.max_body_bytes
+        if scope["path"] == "/v1/models:import":
+            return self._settings.max_model_bytes
         if scope["path"].endswith(":predict"):
             return self._settings.max_predict_bytes
         return _OTHER_BODIES

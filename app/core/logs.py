@@ -66,6 +66,11 @@ def bind_process(**fields: Any) -> None:
     _process_fields.update(_known(fields))
 
 
+def bind_task(**fields: Any) -> None:
+    """Fields for every further line of this task, such as a request, and its threads."""
+    structlog.contextvars.bind_contextvars(**_known(fields))
+
+
 @contextmanager
 def bound(**fields: Any) -> Iterator[None]:
     """Fields for every line of this task or thread within the block."""

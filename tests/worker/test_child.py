@@ -1,0 +1,48 @@
+"""A job's process says what went wrong in lines of the log, whatever it is."""
+
+import json
+import os
+import subprocess
+import sys
+
+from app.core.runtime import Runtime
+from app.core.settings import Settings
+from tests.images import jpeg_bytes, zip_of
+from tests.worker.conftest import AddIngest
+
+_CHILD = """
+import multiprocessing, os, sys
+from app.core.settings import Settings
+from worker.child import main
+_, theirs = multiprocessing.Pipe(duplex=False)
+main(Settings(log_format="json"), sys.argv[1], 1, theirs, os.getppid())
+"""
+
+
+def _run(settings: Settings, job_id: str) -> tuple[int, list[dict[str, object]]]:
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, job_id],
+        env=os.environ | {"TEMI_DATA_DIR": str(settings.data_dir)},
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode, [json.loads(line) for line in done.stderr.splitlines()]
+
+
+def test_what_nothing_catches(settings: Settings) -> None:
+    code, lines = _run(settings, "job_none")
+    assert code == 1
+    (line,) = lines
+    assert (line["event"], line["level"]) == ("uncaught_exception", "critical")
+    assert (line["job_id"], line["fence"]) == ("job_none", 1)
+    assert "NoResultFound" in str(line["exception"])
+
+
+def test_a_bug_in_a_stage(runtime: Runtime, settings: Settings, add_ingest: AddIngest) -> None:
+    job = add_ingest(runtime, zip_of({"a.jpg": jpeg_bytes()}))
+    runtime.storage.delete(job.config["source"]["key"])
+    code, lines = _run(settings, job.id)
+    assert code == 0  # its parent is told, and ends the job
+    (line,) = [line for line in lines if line["event"] == "job_failed"]
+    assert (line["job_id"], line["kind"]) == (job.id, "ingest")
+    assert "FileNotFoundError" in str(line["exception"])
