@@ -31,7 +31,7 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
 def image_body(schema: type[BaseModel]) -> dict[str, Any]:
     """For a route's `openapi_extra`; `schema` is that of the JSON body."""
     json_body = {
-        "schema": _inlined(schema.model_json_schema()),
+        "schema": inlined(schema.model_json_schema()),
         "examples": {
             name: {"summary": f"From: {name}", "value": {"source": source}}
             for name, source in _EXAMPLES.items()
@@ -50,7 +50,7 @@ def image_body(schema: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+def inlined(schema: dict[str, Any]) -> dict[str, Any]:
     """Without references: no route declares these models, so the document does not list them."""
     definitions = schema.get("$defs", {})
 
