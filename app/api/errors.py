@@ -1,7 +1,8 @@
 """Every error leaves as RFC 9457 problem+json. The only place that knows HTTP statuses."""
 
+import re
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 from fastapi import FastAPI, Request
@@ -44,6 +45,7 @@ STATUS: dict[type[core.ServiceError], int] = {
 _JOBS = ("cluster", "sweep", "finetune", "predict", "map", "export")
 _OPERATIONS = ("rename", "merge", "split", "move", "exclude", "undo")
 _SCHEMA_NAMES = _JOBS + _OPERATIONS
+_OIP = re.compile(r"/v2(/|$)")  # the paths of the Open Inference Protocol
 _RETRY_AFTER = {429: "2", 503: "5"}
 
 
@@ -65,11 +67,20 @@ class Problem(BaseModel):
     request_id: str | None = None
 
 
-def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+class InferenceProblem(Problem):
+    """A problem that clients of the Open Inference Protocol can read, too."""
+
+    error: str = Field(description="The same as `detail`.")
+
+
+def responses(
+    *statuses: int | Literal["default"], model: type[Problem] = Problem
+) -> dict[int | str, dict[str, Any]]:
     """For a route's OpenAPI entry: these statuses answer with a problem."""
-    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    content = {"application/problem+json": {"schema": schema}}
     return {
-        status: {"model": Problem, "description": _phrase(status), "content": content}
+        status: {"model": model, "description": _phrase(status), "content": content}
         for status in statuses
     }
 
@@ -87,6 +98,9 @@ def problem(
     headers: dict[str, str] | None = None,
 ) -> JSONResponse:
     request_id: str | None = getattr(request.state, "request_id", None)
+    for_inference = _OIP.match(request.url.path) is not None
+    if for_inference and status == 422:
+        status = 400  # the protocol's word for it
     body = Problem(
         type="about:blank",
         title=_phrase(status),
@@ -104,12 +118,13 @@ def problem(
         headers.setdefault("Retry-After", _RETRY_AFTER[status])
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return JSONResponse(
-        body.model_dump(), status, headers=headers, media_type="application/problem+json"
-    )
+    content = body.model_dump() | ({"error": detail} if for_inference else {})
+    return JSONResponse(content, status, headers=headers, media_type="application/problem+json")
 
 
-def _phrase(status: int) -> str:
+def _phrase(status: int | Literal["default"]) -> str:
+    if status == "default":
+        return "Any other error"
     return "Checksum Mismatch" if status == 460 else HTTPStatus(status).phrase
 
 
