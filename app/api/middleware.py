@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _UPLOADS = re.compile(r"/v1/datasets(/[^/]+/images)?|/v1/uploads(/[^/]+)?")
 _OTHER_BODIES = 1 * MiB  # JSON requests
-_QUIET = ("/livez", "/readyz", "/metrics")
+_QUIET = ("/livez", "/readyz", "/metrics", "/v2/health/live", "/v2/health/ready")
 log = structlog.get_logger()
 
 
@@ -150,7 +150,7 @@ class BodyLimit:
             return self._settings.max_body_bytes
         if scope["path"] == "/v1/models:import":
             return self._settings.max_model_bytes
-        if scope["path"].endswith(":predict"):
+        if scope["path"].endswith((":predict", "/infer")):
             return self._settings.max_predict_bytes
         return _OTHER_BODIES
 

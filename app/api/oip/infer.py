@@ -1,0 +1,151 @@
+"""Labels for new images, asked for in tensors."""
+
+import time
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from app.api import schemas
+from app.api.bodies import inlined
+from app.api.deps import ReferencesDep, RuntimeDep, ServingDep, TenantDep
+from app.api.guard import require
+from app.api.oip import binary
+from app.api.oip.addresses import ModelName, VersionName, numbered, refusals
+from app.api.oip.answers import to_response
+from app.api.oip.requests import read_request
+from app.core.errors import QueueFull, ServiceError, UnsupportedMediaType
+from app.core.runtime import Runtime
+from app.core.serving import Serving
+from app.core.serving.admission import Place
+from app.core.serving.references import References
+
+router = APIRouter(
+    prefix="/v2/models",
+    tags=["inference protocol"],
+    responses=refusals(413, 415),
+    dependencies=[require("predict")],
+)
+_BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_EXAMPLE = {
+    "id": "42",
+    "inputs": [{"name": "images", "datatype": "BYTES", "shape": [1], "data": ["/9j/4AAQSkZJ..."]}],
+    "outputs": [{"name": "label"}, {"name": "probability"}],
+}
+_REQUEST_BODY: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": binary.HEADER,
+            "in": "header",
+            "required": False,
+            "schema": {"type": "integer", "minimum": 0},
+            "description": "If tensors follow the JSON as bytes: the length of the JSON.",
+        }
+    ],
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": inlined(schemas.InferRequest.model_json_schema()),
+                "example": _EXAMPLE,
+            },
+            **_BINARY,
+        },
+    },
+}
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {"model": schemas.InferAnswer, "description": "Tensors", "content": _BINARY},
+}
+
+
+@dataclass(frozen=True)
+class Asking:
+    """All that an answer needs, found once a request."""
+
+    request: Request
+    runtime: Runtime
+    serving: Serving
+    references: References
+    tenant: str
+
+
+async def get_asking(
+    request: Request,
+    runtime: RuntimeDep,
+    serving: ServingDep,
+    references: ReferencesDep,
+    tenant: TenantDep,
+) -> Asking:
+    return Asking(request, runtime, serving, references, tenant)
+
+
+AskingDep = Annotated[Asking, Depends(get_asking)]
+
+
+@router.post(
+    "/{model}/infer",
+    response_model=None,
+    responses=_ANSWER,
+    openapi_extra=_REQUEST_BODY,
+    summary="Tensors of labels for new images",
+)
+async def infer(asking: AskingDep, model: ModelName) -> Response:
+    """As `/v1/models/{name}:predict`, in the words of the Open Inference Protocol: `images` or
+    `embeddings` in; cluster, label and probabilities out. An image that cannot be read gets cluster
+    -1 and a text in `error`; the request fails only if none can be read."""
+    return await _watched(asking, model)
+
+
+@router.post(
+    "/{model}/versions/{version}/infer",
+    response_model=None,
+    responses=_ANSWER,
+    openapi_extra=_REQUEST_BODY,
+    summary="Tensors of labels for new images from a given version",
+)
+async def infer_with_version(asking: AskingDep, model: ModelName, version: VersionName) -> Response:
+    """As `infer` of the model, from this version whatever the aliases say."""
+    return await _watched(asking, numbered(model, version))
+
+
+async def _watched(asking: Asking, reference: str) -> Response:
+    started = time.perf_counter()
+    watch = asking.request.app.state.metrics.serving
+    try:
+        with asking.serving.admission.enter() as place:
+            watch.waiting(asking.serving.admission.images)
+            answer, images = await _infer(asking, reference, place)
+    except ServiceError as error:
+        outcome = "refused" if isinstance(error, QueueFull) else "failed"
+        watch.answered(outcome, 0, time.perf_counter() - started)
+        raise
+    watch.answered("answered", images, time.perf_counter() - started)
+    return answer
+
+
+async def _infer(asking: Asking, reference: str, place: Place) -> tuple[Response, int]:
+    target = await asking.references.resolve(asking.tenant, reference)
+    body = await _read_body(asking.request, place)
+    header = asking.request.headers.get(binary.HEADER)
+    inference = await run_in_threadpool(read_request, body, header, target, asking.runtime.settings)
+    place.take(images=max(0, len(inference.images) - 1))  # the first has its place already
+    outcomes = await asking.serving.predict(
+        target.files,
+        inference.images,
+        features=inference.features,
+        sample=target.sample,
+        seconds=inference.seconds,
+    )
+    return await run_in_threadpool(to_response, inference, target, outcomes), inference.count
+
+
+async def _read_body(request: Request, place: Place) -> bytes:
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise UnsupportedMediaType(f"A body with the encoding {encoding!r} is not read here.")
+    body = bytearray()
+    async for chunk in request.stream():
+        place.take(bytes_=len(chunk))
+        body += chunk
+    return bytes(body)
