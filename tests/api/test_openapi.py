@@ -35,7 +35,8 @@ def test_every_error_is_a_problem(operations: list[Operation]) -> None:
         if not path.startswith("/v1/"):
             continue
         errors = {s: r for s, r in operation["responses"].items() if s.startswith(("4", "5"))}
-        assert {"401", "422"} <= set(errors), (method, path)
+        assert {"401", "403", "422", "429"} <= set(errors), (method, path)
+        assert operation["security"] == [{"HTTPBearer": []}], (method, path)
         if "{" in path:
             assert "404" in errors, (method, path)
         for status, response in errors.items():

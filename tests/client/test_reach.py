@@ -100,6 +100,11 @@ CALLS: dict[str, Call] = {
     "set_alias": lambda c, _: c.set_alias("pets", "live", 1),
     "delete_alias": lambda c, _: c.delete_alias("pets", "live"),
     "predict": lambda c, file: _predict(c, file),
+    # access; last the one from which on a key is needed
+    "keys": lambda c, _: c.keys(),
+    "revoke_key": lambda c, _: c.revoke_key("key_1"),
+    "audit": lambda c, _: c.audit(),
+    "create_key": lambda c, _: c.create_key("x"),
 }
 
 

@@ -1,0 +1,63 @@
+"""Keys and the audit log through the client, on a real service."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from temi_client import ApiError, TemiClient
+from tests.client.live import Live
+from tests.client.service import FakeService
+
+
+def test_a_key_is_made_used_and_revoked(live: Live) -> None:
+    with live.client() as anyone:
+        boss = anyone.create_key("boss", scopes=["admin"])
+        assert boss.key.startswith("temi_")
+        with pytest.raises(ApiError) as refused:  # from the first key on, one is needed
+            list(anyone.datasets())
+    assert (refused.value.status, refused.value.code) == (401, "unauthorized")
+    with live.client(api_key=boss.key) as admin:
+        phone = admin.create_key("phone", scopes=["read"], requests_per_minute=100)
+        listed = list(admin.keys())
+        assert [key.name for key in listed] == ["phone", "boss"]
+        with live.client(api_key=phone.key) as reader:
+            dataset = next(reader.datasets())
+            with pytest.raises(ApiError) as refused:
+                reader.rename_dataset(dataset.id, "mine")
+            assert (refused.value.status, refused.value.code) == (403, "forbidden")
+            admin.revoke_key(phone.id)
+            with pytest.raises(ApiError, match="unauthorized"):
+                list(reader.datasets())
+
+
+def test_who_changed_what(live: Live) -> None:
+    before = datetime.now(UTC) - timedelta(minutes=1)
+    with live.client() as anyone:
+        boss = anyone.create_key("boss", scopes=["admin"])
+    with live.client(api_key=boss.key) as admin:
+        dataset = next(admin.datasets())
+        admin.rename_dataset(dataset.id, "new")
+        newest, first, *_ = admin.audit(since=before)
+        assert (newest.method, newest.path) == ("PATCH", f"/v1/datasets/{dataset.id}")
+        assert (newest.key_id, newest.key_name) == (boss.id, "boss")
+        assert (first.route, first.key_id) == ("/v1/keys", None)
+        assert list(admin.audit(key_id=boss.id)) == [newest]
+        assert list(admin.audit(since=datetime.now(UTC) + timedelta(days=1))) == []
+
+
+def test_a_full_quota_is_not_waited_for(live: Live) -> None:
+    with live.client() as anyone:
+        full = anyone.create_key("full", scopes=["write"], storage_bytes=0)
+    with (
+        live.client(api_key=full.key, retries=5) as client,  # each would wait half a minute
+        pytest.raises(ApiError) as refused,
+    ):
+        client.create_dataset({"type": "folder", "path": "/x"}, name="x")
+    assert (refused.value.status, refused.value.code) == (429, "quota_exceeded")
+
+
+def test_a_key_is_not_asked_for_twice(service: FakeService) -> None:
+    service.answer("POST", "/v1/keys", {"code": "x", "detail": "busy"}, status=503)
+    with TemiClient(service.url, retries=3) as client, pytest.raises(ApiError):
+        client.create_key("x")
+    assert len(service.requests) == 1
