@@ -15,6 +15,7 @@ from app.core.access.actor import Actor
 from app.core.errors import InvalidRequest
 from app.core.runtime import Runtime
 from app.core.serving import Serving
+from app.core.serving.references import References
 
 
 # These wait for nothing, and without `async` each would cost a trip to another thread.
@@ -32,6 +33,14 @@ async def get_serving(request: Request) -> Serving:
 
 
 ServingDep = Annotated[Serving, Depends(get_serving)]
+
+
+async def get_references(request: Request) -> References:
+    references: References = request.app.state.references
+    return references
+
+
+ReferencesDep = Annotated[References, Depends(get_references)]
 
 
 ActorDep = Annotated[Actor, Depends(get_actor)]

@@ -11,6 +11,7 @@ from app.api.deps import (
     ActorDep,
     IdempotencyKeyHeader,
     ListingDep,
+    ReferencesDep,
     RuntimeDep,
     ServingDep,
     SessionDep,
@@ -31,6 +32,7 @@ Alias = Annotated[str, Path(max_length=64)]
 def put_alias(
     runtime: RuntimeDep,
     serving: ServingDep,
+    references: ReferencesDep,
     actor: ActorDep,
     name: Name,
     alias: Alias,
@@ -46,15 +48,20 @@ def put_alias(
     with runtime.db.write() as session:
         model = registry.get_model(session, actor.tenant, name, lock=True)
         registry.set_alias(session, model, alias, body.version, changed_by=actor.key_name)
-        return schemas.Model.of(model, registry.aliases(session, model))
+        shown = schemas.Model.of(model, registry.aliases(session, model))
+    references.forget(actor.tenant, name)
+    return shown
 
 
 @router.delete("/{alias}", status_code=204, summary="Remove an alias")
-def delete_alias(runtime: RuntimeDep, actor: ActorDep, name: Name, alias: Alias) -> None:
+def delete_alias(
+    runtime: RuntimeDep, references: ReferencesDep, actor: ActorDep, name: Name, alias: Alias
+) -> None:
     """Its history stays; one that is set again under this name has nothing to roll back to."""
     with runtime.db.write() as session:
         model = registry.get_model(session, actor.tenant, name, lock=True)
         registry.remove_alias(session, model, alias, changed_by=actor.key_name)
+    references.forget(actor.tenant, name)
 
 
 @router.post(
@@ -63,6 +70,7 @@ def delete_alias(runtime: RuntimeDep, actor: ActorDep, name: Name, alias: Alias)
 def rollback_alias(
     runtime: RuntimeDep,
     serving: ServingDep,
+    references: ReferencesDep,
     actor: ActorDep,
     name: Name,
     alias: Alias,
@@ -77,7 +85,7 @@ def rollback_alias(
         model = registry.get_model(session, actor.tenant, name, lock=True)
         target = registry.rollback_target(session, model, alias)
         if target.version not in prepared:
-            raise _Unprepared(target)
+            raise _Unprepared(target.version, _files_of(target))
         registry.rollback_alias(session, model, alias, target, changed_by=actor.key_name)
         shown = schemas.Model.of(model, registry.aliases(session, model))
         return shown.model_dump(mode="json")
@@ -90,10 +98,12 @@ def rollback_alias(
                     runtime.db, actor.tenant, idempotency_key, request_hash, roll_back
                 )
             except _Unprepared as found:
-                serving.prepare(_files_of(found.version))
-                prepared.add(found.version.version)
+                serving.prepare(found.files)
+                prepared.add(found.version)
             else:
-                return schemas.Model.model_validate(answer)
+                break
+    references.forget(actor.tenant, name)
+    return schemas.Model.model_validate(answer)
 
 
 @router.get(
@@ -112,8 +122,9 @@ def list_changes(
 class _Unprepared(Exception):
     """The transaction is left: no lock is held while files are read."""
 
-    def __init__(self, version: ModelVersion) -> None:
+    def __init__(self, version: int, files: ModelFiles) -> None:
         self.version = version
+        self.files = files
 
 
 def _files_of(version: ModelVersion) -> ModelFiles:

@@ -31,5 +31,5 @@ def compare_versions(
     """How they were made, their metrics, and how their newest clusterings of a dataset differ, as
     the models made them: what people have moved since does not count. `not_predicted` if a version
     has no clustering of the dataset yet; the detail says which job makes one."""
-    versions = (registry.get_version(session, model, number) for number in (left, right))
-    return schemas.Comparison.model_validate(compare(session, model, *versions, dataset_id))
+    ours, theirs = (registry.get_version(session, model, number) for number in (left, right))
+    return schemas.Comparison.model_validate(compare(session, model, ours, theirs, dataset_id))

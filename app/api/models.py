@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Path
 from sqlalchemy import select
 
 from app.api import schemas
-from app.api.deps import ListingDep, RuntimeDep, SessionDep, TenantDep
+from app.api.deps import ListingDep, ReferencesDep, RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
 from app.core import registry
 from app.core.registry import deletion
@@ -42,12 +42,15 @@ def read_model(session: SessionDep, model: ModelDep) -> schemas.Model:
 
 
 @router.delete("/{name}", status_code=204, responses=responses(404, 409), summary="Delete a model")
-def delete_model(runtime: RuntimeDep, tenant: TenantDep, name: Name) -> None:
+def delete_model(
+    runtime: RuntimeDep, references: ReferencesDep, tenant: TenantDep, name: Name
+) -> None:
     """All its versions with their files. `version_in_use` while an alias points to one of them or
     an unfinished job uses it; then nothing is deleted. Clusterings that they made stay. A model
     that gets the same name later goes on with the next number."""
     with runtime.db.write() as session:
         folders = deletion.delete_model(session, tenant, name)
+    references.forget(tenant, name)
     deletion.remove_folders(runtime, folders)
 
 
@@ -78,10 +81,17 @@ def read_version(session: SessionDep, model: ModelDep, version: Version) -> sche
     responses=responses(404, 409),
     summary="Delete a version",
 )
-def delete_version(runtime: RuntimeDep, tenant: TenantDep, name: Name, version: Version) -> None:
+def delete_version(
+    runtime: RuntimeDep,
+    references: ReferencesDep,
+    tenant: TenantDep,
+    name: Name,
+    version: Version,
+) -> None:
     """With its files. `version_in_use` while an alias points to it or an unfinished job uses it.
     `latest` is the newest version that is left; a number is never given out twice. With its last
     version the model is gone. Clusterings that the version made stay."""
     with runtime.db.write() as session:
         folders = deletion.delete_version(session, tenant, name, version)
+    references.forget(tenant, name)
     deletion.remove_folders(runtime, folders)

@@ -65,8 +65,8 @@ def _compare(
 ) -> Comparison:
     with runtime.db.read() as session:
         model = registry.get_model(session, TENANT, "m")
-        versions = (registry.get_version(session, model, n) for n in (left, right))
-        return compare(session, model, *versions, dataset_id)
+        ours, theirs = (registry.get_version(session, model, n) for n in (left, right))
+        return compare(session, model, ours, theirs, dataset_id)
 
 
 @pytest.fixture
