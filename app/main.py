@@ -21,6 +21,7 @@ from app.api import (
     maps,
     model_aliases,
     model_comparison,
+    model_files,
     models,
     operations,
     predictions,
@@ -97,6 +98,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         model_comparison,  # before the models, one of which might be called `x:compare`
         models,
         model_aliases,
+        model_files,
         predictions,
         exports,
         label_stream,

@@ -102,6 +102,9 @@ class Settings(BaseSettings):
     max_bad_fraction: float = Field(
         default=0.5, ge=0, le=1, description="Share of bad files above which a dataset fails."
     )
+    max_model_bytes: int = Field(
+        default=8 * GiB, gt=0, description="Largest model file that may be imported."
+    )
     max_predict_files: int = Field(
         default=256, gt=0, description="Most images in one predict request."
     )

@@ -1,0 +1,116 @@
+"""What can be known of safetensors without torch: that they are whole and fit their manifest."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.core.errors import ModelFileInvalid
+from app.core.model_files.manifest import Manifest
+from app.core.serving.files import BACKBONE_FILE, MODEL_FILE
+
+_BLOCK = 1024 * 1024
+_TORCH_TYPES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
+
+
+class _Tensor(NamedTuple):
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    start: int  # in the file
+    end: int
+
+
+def check_head(path: Path, manifest: Manifest) -> None:
+    """The head's tensors, all of them and no others, in shapes that fit the manifest."""
+    from safetensors import safe_open
+
+    shapes = {tensor.name: tensor.shape for tensor in _read_header(MODEL_FILE, path)}
+    hidden, bottleneck = (shapes.get(bias, ()) for bias in ("b1", "b2"))
+    dim, n_clusters = (manifest.feature_dim,), (manifest.n_clusters,)
+    expected = {
+        "mean": dim,
+        "std": dim,
+        "w1": dim + hidden,
+        "b1": hidden,
+        "w2": hidden + bottleneck,
+        "b2": bottleneck,
+        "w3": bottleneck + n_clusters,
+    }
+    if len(hidden) != 1 or len(bottleneck) != 1 or shapes != expected:
+        raise ModelFileInvalid(
+            f"The tensors of {MODEL_FILE} do not fit a manifest with feature_dim "
+            f"{manifest.feature_dim} and n_clusters {manifest.n_clusters}: {_told(shapes)}"
+        )
+    with safe_open(path, framework="numpy") as tensors:
+        for name in expected:
+            values = tensors.get_tensor(name)
+            if values.dtype != np.float32 or not np.isfinite(values).all():
+                raise ModelFileInvalid(f"{MODEL_FILE}: {name} must hold finite float32 numbers.")
+            if name == "std" and not values.all():
+                raise ModelFileInvalid(f"{MODEL_FILE}: std must not be zero anywhere.")
+
+
+def check_backbone(path: Path, manifest: Manifest) -> None:
+    """Its weights are those that the manifest names."""
+    if _hash_weights(path) != manifest.weights_sha256:
+        raise ModelFileInvalid(
+            f"The tensors of {BACKBONE_FILE} are not those of weights_sha256 in the manifest."
+        )
+
+
+def _hash_weights(path: Path) -> str:
+    """The hash by which backbones know their weights, from the bytes of the file."""
+    digest = hashlib.sha256()
+    tensors = _read_header(BACKBONE_FILE, path)
+    with path.open("rb") as file:
+        for tensor in sorted(tensors):
+            if tensor.type not in _TORCH_TYPES:
+                raise ModelFileInvalid(f"{BACKBONE_FILE}: no tensor may be of {tensor.type}.")
+            named = f"{tensor.name}|torch.{_TORCH_TYPES[tensor.type]}|{tensor.shape}|"
+            digest.update(named.encode())
+            file.seek(tensor.start)
+            left = tensor.end - tensor.start
+            while left > 0:
+                block = file.read(min(left, _BLOCK))
+                digest.update(block)
+                left -= len(block)
+    return digest.hexdigest()
+
+
+def _read_header(name: str, path: Path) -> list[_Tensor]:
+    """Read by ourselves only once the library has found every offset in order."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy"):
+            pass
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelFileInvalid(f"{name} is not a safetensors file: {error}") from error
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header: dict[str, Any] = json.loads(file.read(size))
+    header.pop("__metadata__", None)
+    return [_tensor(key, entry, 8 + size) for key, entry in header.items()]
+
+
+def _tensor(name: str, entry: dict[str, Any], offset: int) -> _Tensor:
+    start, end = entry["data_offsets"]
+    return _Tensor(name, entry["dtype"], tuple(entry["shape"]), offset + start, offset + end)
+
+
+def _told(shapes: dict[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name[:40]} {shape}" for name, shape in sorted(shapes.items())[:10])
