@@ -18,11 +18,13 @@ from app.api import (
     jobs,
     keys,
     label_stream,
+    loaded_models,
     maps,
     model_aliases,
     model_comparison,
     model_files,
     models,
+    oip,
     operations,
     predictions,
     system,
@@ -86,6 +88,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.health = Health(runtime)
     install_error_handlers(app)
     for room in (
+        predictions,  # asked for most often: the first that matches is taken
         datasets,
         images,
         image_labels,
@@ -99,17 +102,20 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         models,
         model_aliases,
         model_files,
-        predictions,
+        loaded_models,
         exports,
         label_stream,
         tus,
         keys,
         audit,
+        oip.models,
+        oip.infer,
     ):
         app.include_router(
             room.router, dependencies=[Depends(get_actor)], responses=responses(401, 403, 429)
         )
-    app.include_router(system.router)  # open to everybody: it tells nothing of the collections
+    for room in (system, oip.server):  # open to everybody: they tell nothing of the collections
+        app.include_router(room.router)
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(tus.TusHeaders)
     app.add_middleware(RequestContext, metrics=app.state.metrics.http)

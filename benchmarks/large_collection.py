@@ -9,17 +9,10 @@ late, and how fast the same zip can be read and hashed by a bare loop.
 import argparse
 import hashlib
 import io
-import os
-import signal
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +20,7 @@ import httpx
 import numpy as np
 from PIL import Image
 
+from benchmarks.live import running_service
 from benchmarks.upload_memory import MB, PeakMemory
 from temi_client import TemiClient
 
@@ -58,35 +52,6 @@ def bare_rate(path: Path) -> float:
         for name in names:
             hashlib.sha256(archive.read(name)).hexdigest()
     return len(names) / (time.perf_counter() - started)
-
-
-@contextmanager
-def running_service(folder: Path) -> Iterator[tuple[str, int]]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = os.environ | {"TEMI_DATA_DIR": str(folder / "data"), "TEMI_PORT": str(port)}
-    command = [sys.executable, "-m", "app.cli.main", "serve"]
-    with (folder / "serve.log").open("wb") as log:
-        service = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + 60
-        while not _ready(url):
-            if time.monotonic() > deadline:
-                raise RuntimeError((folder / "serve.log").read_text())
-            time.sleep(0.2)
-        yield url, service.pid
-    finally:
-        service.send_signal(signal.SIGTERM)
-        service.wait(30)
-
-
-def _ready(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/readyz").status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 def timed_job(client: TemiClient, job: Any, what: str, count: int) -> Any:

@@ -64,7 +64,8 @@ def is_form(request: Request) -> bool:
 
 
 async def read_form(request: Request, place: Place, most: int) -> Images:
-    names, contents = [], []
+    names: list[str] = []
+    contents: list[bytes] = []
     async for part in read_files(request, max_files=most):
         data = part.file.read()
         place.take(images=1 if names else 0, bytes_=len(data))  # the first has its place already

@@ -106,7 +106,7 @@ class _Judge:
         return form, Trial(form=name, agreement=agreement)
 
     def features(self, form: Form) -> npt.NDArray[np.float32]:
-        batches = self._sample.split(self._batch)
+        batches = torch.split(self._sample, self._batch)
         return np.concatenate([form.embed(batch, self._threads).numpy() for batch in batches])
 
     def measure(self, forms: Mapping[str, Form]) -> dict[str, tuple[float, float]]:

@@ -109,6 +109,9 @@ ON_GPU = ("torch", "compiled")
 
 
 class _FromPixels(nn.Module):
+    mean: Tensor
+    std: Tensor
+
     def __init__(self, module: nn.Module, preprocessing: Preprocessing) -> None:
         super().__init__()
         self.module = module
@@ -146,7 +149,7 @@ def _to_int8(graph: bytes, sample: Tensor) -> bytes:
 
     class Sample(CalibrationDataReader):  # type: ignore[misc]
         def __init__(self) -> None:
-            self._batches = iter(sample.split(_CALIBRATION_BATCH))
+            self._batches = iter(torch.split(sample, _CALIBRATION_BATCH))
 
         def get_next(self) -> dict[str, Any] | None:
             batch = next(self._batches, None)

@@ -19,9 +19,9 @@ def main(settings: Settings, connection: Connection, parent_pid: int) -> None:
     configure_logging(settings)
     lock = threading.Lock()
 
-    def send(message: FromChild) -> None:
+    def send(*messages: FromChild) -> None:
         with lock:
-            connection.send(message)
+            connection.send(messages)
 
     engine = Engine(settings, send)
     try:

@@ -17,7 +17,6 @@ from app.core.serving.lanes import Lanes, Request
 from app.core.serving.messages import (
     Ask,
     FormTrial,
-    FromChild,
     Load,
     Loaded,
     NotLoaded,
@@ -38,9 +37,9 @@ log = structlog.get_logger()
 
 
 class Engine:
-    """`take` returns at once; answers go to `send`, from any thread."""
+    """`take` returns at once; answers go to `send`, some of them together, from any thread."""
 
-    def __init__(self, settings: Settings, send: Callable[[FromChild], None]) -> None:
+    def __init__(self, settings: Settings, send: Callable[..., None]) -> None:
         self._settings = settings
         self._send = send
         self._storage = LocalStorage(settings.blob_dir)

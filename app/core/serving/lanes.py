@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,7 @@ class Request:
         return len(self.ask.images) if self.ask.features is None else 1
 
     @property
-    def key(self) -> Hashable:
+    def key(self) -> object:
         """Requests of one key may share a batch."""
         return self.model.form if self.ask.features is None else _FEATURES
 
@@ -55,13 +55,11 @@ class _Piece:
 
 
 class Lanes:
-    def __init__(
-        self, threads: int, decode: Decode, reply: Callable[[Answer | Refusal], None]
-    ) -> None:
+    def __init__(self, threads: int, decode: Decode, reply: Callable[..., None]) -> None:
         self._threads = threads
         self._decode = decode
         self._reply = reply
-        self._waiting: dict[Hashable, deque[_Piece]] = {}
+        self._waiting: dict[object, deque[_Piece]] = {}
         self._busy = 0
         self._changed = threading.Condition()
         self._closed = False
@@ -135,8 +133,10 @@ class Lanes:
             for piece, outcome in zip(ready, outcomes, strict=True):
                 piece.request.outcomes[piece.index] = outcome
             done = [r for r in dict.fromkeys(p.request for p in ready) if _is_done(r)]
-        for request in done:
-            self._end(request, _as_answer(request))
+            for request in done:
+                request.over = True
+        if done:
+            self._reply(*map(_as_answer, done))  # those of one batch travel together
 
     def _outcomes(self, pieces: list[_Piece], threads: int) -> list[Outcome]:
         first = pieces[0].request

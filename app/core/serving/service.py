@@ -7,10 +7,11 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
@@ -50,12 +51,15 @@ class _Child:
     connection: Connection
 
 
+Result = list[Outcome] | ServiceError | None
+
+
 @dataclass(eq=False)
 class _Open:
     """A message whose answer is still to come."""
 
     message: ToChild
-    future: "Future[list[Outcome]] | Future[None]" = field(default_factory=Future)
+    settle: Callable[[Result], None]
     child: _Child | None = None
     sends: int = 0
 
@@ -70,6 +74,7 @@ class Serving:
         self._ids = itertools.count(1)
         self._lock = threading.Lock()  # of all below
         self._open: dict[int | ModelFiles, _Open] = {}
+        self._loading: dict[ModelFiles, Future[None]] = {}
         self._loaded: dict[ModelFiles, Loaded] = {}
         self._child: _Child | None = None
         self._outbox: queue.SimpleQueue[_Open | None] = queue.SimpleQueue()
@@ -99,12 +104,12 @@ class Serving:
             images=tuple(images),
             features=features,
         )
-        opened = self._send(ask.id, ask)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+        self._send(ask.id, _Open(ask, partial(_settle_in, loop, future)))
         try:
-            answer: list[Outcome] = await asyncio.wait_for(
-                asyncio.wrap_future(opened.future),
-                seconds,  # type: ignore[arg-type]
-            )
+            async with asyncio.timeout(seconds):
+                result = await future
         except TimeoutError:
             if model in self._loaded:
                 raise DeadlineExceeded("Its turn did not come in time; try again.") from None
@@ -112,19 +117,24 @@ class Serving:
         finally:
             with self._lock:
                 self._open.pop(ask.id, None)
-        return answer
+        if isinstance(result, ServiceError):
+            raise result
+        assert result is not None
+        return result
 
     def load(self, model: ModelFiles, sample: tuple[str, ...] = ()) -> "Future[None]":
         """Done when the model answers; fails with what is wrong with it."""
         with self._lock:
-            under_way = self._open.get(model)
-        if under_way is None:
+            future = self._loading.get(model)
+            if future is not None:
+                return future
+            future = Future()
             if model in self._loaded:
-                done: Future[None] = Future()
-                done.set_result(None)
-                return done
-            under_way = self._send(model, Load(model=model, sample=sample))
-        return under_way.future  # type: ignore[return-value]
+                future.set_result(None)
+                return future
+            self._loading[model] = future
+        self._send(model, _Open(Load(model=model, sample=sample), partial(self._end_load, model)))
+        return future
 
     def prepare(self, model: ModelFiles, sample: tuple[str, ...] = ()) -> None:
         """Before an alias moves to it: refuses a version whose files are not what they were, and
@@ -153,15 +163,13 @@ class Serving:
             ended.process.join()
             ended.connection.close()
 
-    def _send(self, key: int | ModelFiles, message: ToChild) -> _Open:
-        opened = _Open(message)
+    def _send(self, key: int | ModelFiles, opened: _Open) -> None:
         with self._lock:
             self._open[key] = opened
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write, name="serving", daemon=True)
                 self._writer.start()
         self._outbox.put(opened)
-        return opened
 
     def _write(self) -> None:
         """Starts the other process, too: it ends with the thread that started it."""
@@ -192,7 +200,8 @@ class Serving:
     def _read(self, running: _Child) -> None:
         try:
             while True:
-                self._hear(running.connection.recv())
+                for message in running.connection.recv():
+                    self._hear(message)
         except (EOFError, OSError):
             self._bury(running)
 
@@ -246,13 +255,27 @@ class Serving:
             self._watcher.load_seconds(message.seconds)
             log.info("model_loaded", folder=message.model.folder, seconds=message.seconds)
 
-    def _settle(self, key: int | ModelFiles, outcome: list[Outcome] | ServiceError | None) -> None:
+    def _end_load(self, model: ModelFiles, result: Result) -> None:
+        with self._lock:
+            future = self._loading.pop(model)
+        if isinstance(result, ServiceError):
+            future.set_exception(result)
+        else:
+            future.set_result(None)
+
+    def _settle(self, key: int | ModelFiles, result: Result) -> None:
         with self._lock:
             opened = self._open.pop(key, None)
-        if opened is None or opened.future.cancelled():
-            return  # nobody waits any more
-        with suppress(Exception):  # cancelled just now
-            if isinstance(outcome, ServiceError):
-                opened.future.set_exception(outcome)
-            else:
-                opened.future.set_result(outcome)  # type: ignore[arg-type]
+        if opened is not None:  # else nobody waits any more
+            opened.settle(result)
+
+
+def _settle_in(
+    loop: asyncio.AbstractEventLoop, future: "asyncio.Future[Result]", result: Result
+) -> None:
+    def settle() -> None:
+        if not future.done():
+            future.set_result(result)
+
+    with suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(settle)

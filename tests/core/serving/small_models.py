@@ -63,8 +63,9 @@ class Replies:
         self._queue: queue.SimpleQueue[FromChild] = queue.SimpleQueue()
         self.all: list[FromChild] = []
 
-    def __call__(self, message: FromChild) -> None:
-        self._queue.put(message)
+    def __call__(self, *messages: FromChild) -> None:
+        for message in messages:
+            self._queue.put(message)
 
     def wait(self, *ids: int, seconds: float = 20.0) -> dict[int, FromChild]:
         """Replies to these, however they turned out."""

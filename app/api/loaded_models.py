@@ -1,0 +1,34 @@
+"""Which models are in memory, and how they compute."""
+
+from fastapi import APIRouter
+from sqlalchemy import select
+
+from app.api import schemas
+from app.api.deps import ServingDep, SessionDep, TenantDep
+from app.core.tables import Model, ModelVersion
+
+router = APIRouter(prefix="/v1/serving", tags=["models"])
+
+
+@router.get("", summary="Models that are loaded, and how fast they are")
+def list_loaded(session: SessionDep, tenant: TenantDep, serving: ServingDep) -> schemas.Serving:
+    """Of the process that answers. A way to compute features is used only if it gave the same
+    labels on a sample of the model's own collection and was faster on this machine."""
+    loaded = {message.model.folder: message for message in serving.loaded()}
+    rows = session.execute(
+        select(Model.name, ModelVersion.version, ModelVersion.folder)
+        .join(Model, Model.id == ModelVersion.model_id)
+        .where(Model.tenant == tenant, ModelVersion.folder.in_(loaded))
+        .order_by(Model.name, ModelVersion.version)
+    )
+    return schemas.Serving(
+        data=[
+            schemas.LoadedModel(
+                model=schemas.ModelRef(name=name, version=version),
+                form=loaded[folder].form,
+                sample=loaded[folder].sample,
+                trials=[schemas.FormTrial(**vars(trial)) for trial in loaded[folder].trials],
+            )
+            for name, version, folder in rows
+        ]
+    )

@@ -1,0 +1,86 @@
+"""A model without any service around it: bytes in memory to probabilities, as fast as it goes.
+
+Runs in a process of its own, at the word of `benchmarks.serving`.
+"""
+
+import statistics
+import threading
+import time
+from collections.abc import Sequence
+from itertools import cycle, islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+
+from app.core.images import decode_image
+from app.core.registry import get_model, get_version
+from app.core.runtime import Runtime
+from app.core.serving import ModelFiles, load_model
+from app.core.settings import Settings
+from temi.backbones.choice import batch_size
+from temi.backbones.forms import MAKERS
+
+
+class BareModel:
+    """The same files and the same form of the backbone as the service uses."""
+
+    def __init__(self, data_dir: Path, name: str, form: str) -> None:
+        settings = Settings(_env_file=None, data_dir=data_dir)
+        runtime = Runtime(settings)
+        with runtime.db.read() as session:
+            row = get_version(session, get_model(session, "default", name), 1)
+        files = ModelFiles.of(row.folder, row.files, row.manifest)
+        self._backbone, self._head = load_model(files, settings)
+        self._form = MAKERS[form](self._backbone, torch.empty(0))
+        self._cores = settings.threads
+
+    def predict(self, images: Sequence[bytes], threads: int) -> None:
+        preprocessing = self._backbone.preprocessing
+        size = preprocessing.size
+        pixels = torch.empty((len(images), size, size, 3), dtype=torch.uint8)
+        for row, data in enumerate(images):
+            picture = decode_image(data, at_least=preprocessing.decode_side).image
+            preprocessing.fill(pixels[row], picture)
+        self._head.predict_proba(self._form.embed(pixels, threads).numpy())
+
+    def rate(self, images: Sequence[bytes], seconds: float) -> float:
+        """Images a second of one thread a core, each with batches of its own."""
+        size = batch_size(self._backbone)
+        until = time.perf_counter() + seconds
+        done = [0] * self._cores
+
+        def work(lane: int) -> None:
+            torch.set_num_threads(1)
+            source = cycle(images)
+            while time.perf_counter() < until:
+                self.predict(list(islice(source, size)), 1)
+                done[lane] += size
+
+        lanes = [threading.Thread(target=work, args=(lane,)) for lane in range(self._cores)]
+        started = time.perf_counter()
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            lane.join()
+        return sum(done) / (time.perf_counter() - started)
+
+    def latency(self, images: Sequence[bytes], seconds: float) -> float:
+        """Median milliseconds of one image after the other, with all cores."""
+        taken = []
+        until = time.perf_counter() + seconds
+        for data in cycle(images):
+            started = time.perf_counter()
+            self.predict([data], self._cores)
+            taken.append(time.perf_counter() - started)
+            if time.perf_counter() > until:
+                return statistics.median(taken) * 1e3
+        raise AssertionError
+
+
+def main(connection: Connection, data_dir: Path, name: str, form: str) -> None:
+    model = BareModel(data_dir, name, form)
+    connection.send("ready")
+    while (order := connection.recv()) is not None:
+        what, images, seconds = order
+        connection.send(getattr(model, what)(images, seconds))

@@ -1,0 +1,140 @@
+"""Many clients in one thread, at next to no cost: prepared requests over plain sockets.
+
+Whoever measures shares the cores with what is measured; a client library would take its part.
+"""
+
+import selectors
+import socket
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+def multipart_request(host: str, path: str, name: str, data: bytes) -> bytes:
+    boundary = "temi-benchmark"
+    head = (
+        f"--{boundary}\r\n"
+        f'Content-Disposition: form-data; name="files"; filename="{name}"\r\n'
+        "Content-Type: image/jpeg\r\n\r\n"
+    )
+    body = head.encode() + data + f"\r\n--{boundary}--\r\n".encode()
+    lines = (
+        f"POST {path} HTTP/1.1",
+        f"Host: {host}",
+        f"Content-Type: multipart/form-data; boundary={boundary}",
+        f"Content-Length: {len(body)}",
+    )
+    return "\r\n".join((*lines, "", "")).encode() + body
+
+
+@dataclass
+class Result:
+    """Seconds of each answer by status, and when it came."""
+
+    taken: dict[int, list[float]] = field(default_factory=dict)
+    bodies: dict[int, bytes] = field(default_factory=dict)  # one of each status
+    broken: int = 0  # connections that ended without an answer
+
+    def add(self, status: int, seconds: float, body: bytes) -> None:
+        self.taken.setdefault(status, []).append(seconds)
+        self.bodies.setdefault(status, body)
+
+    def count(self, status: int) -> int:
+        return len(self.taken.get(status, ()))
+
+
+class _Client:
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.socket = socket.create_connection(address)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.setblocking(False)
+        self.unsent = memoryview(b"")
+        self.received = bytearray()
+        self.started = 0.0
+
+    def start(self, request: bytes) -> None:
+        self.unsent = memoryview(request)
+        self.received.clear()
+        self.started = time.perf_counter()
+        self.send()
+
+    def send(self) -> None:
+        try:
+            while self.unsent:
+                self.unsent = self.unsent[self.socket.send(self.unsent) :]
+        except BlockingIOError:
+            pass
+
+    def receive(self) -> tuple[int, bytes] | None:
+        """Status and body, once they are complete."""
+        data = self.socket.recv(65536)
+        if not data:
+            raise ConnectionError
+        self.received += data
+        end = self.received.find(b"\r\n\r\n")
+        if end < 0:
+            return None
+        head = bytes(self.received[:end]).lower()
+        length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
+        if len(self.received) < end + 4 + length:
+            return None
+        return int(head.split(b" ", 2)[1]), bytes(self.received[end + 4 : end + 4 + length])
+
+
+def run_load(
+    address: tuple[str, int],
+    requests: Sequence[bytes],
+    *,
+    clients: int,
+    seconds: float,
+    rate: float | None = None,
+) -> Result:
+    """Each client asks again as soon as it has its answer; with `rate`, a free one asks when the
+    next request is due, whether earlier ones were answered or not."""
+    result = Result()
+    selector = selectors.DefaultSelector()
+    free = deque(_Client(address) for _ in range(clients))
+    for client in free:
+        selector.register(client.socket, selectors.EVENT_READ, client)
+    started = time.perf_counter()
+    sent, busy = 0, 0
+    while (now := time.perf_counter()) < started + seconds or busy:
+        running = now < started + seconds
+        due = len(free) if rate is None else int((now - started) * rate) - sent
+        while running and free and due > 0:
+            client = free.popleft()
+            client.start(requests[sent % len(requests)])
+            _watch(selector, client)
+            sent, due, busy = sent + 1, due - 1, busy + 1
+        for key, mask in selector.select(0.001 if rate else 1.0):
+            client = key.data
+            if mask & selectors.EVENT_WRITE:
+                client.send()
+                _watch(selector, client)
+            if mask & selectors.EVENT_READ:
+                try:
+                    answer = client.receive()
+                except ConnectionError:
+                    selector.unregister(client.socket)
+                    client.socket.close()
+                    client = _Client(address)
+                    selector.register(client.socket, selectors.EVENT_READ, client)
+                    result.broken += 1
+                    answer = None
+                    free.append(client)
+                    busy -= 1
+                    continue
+                if answer is not None:
+                    result.add(answer[0], time.perf_counter() - client.started, answer[1])
+                    free.append(client)
+                    busy -= 1
+    selector.close()
+    for client in free:
+        client.socket.close()
+    return result
+
+
+def _watch(selector: selectors.BaseSelector, client: _Client) -> None:
+    events = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.unsent else 0)
+    selector.modify(client.socket, events, client)
