@@ -51,7 +51,9 @@ async def get_actor(
     """Runs before all else of every route. Most often it has nothing to wait for."""
     access: Access = request.app.state.access
     text = credentials.credentials if credentials else None
-    actor = access.keys.known(text) or await run_in_threadpool(access.keys.find, text)
+    actor = access.keys.known(text)
+    if actor is None:
+        actor = await run_in_threadpool(access.keys.find, text)
     bind_task(tenant=actor.tenant, key_id=actor.key_id)
     if actor.requests_per_minute is not None:
         if access.limits.is_shared:

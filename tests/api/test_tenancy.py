@@ -209,11 +209,12 @@ def test_no_ids_of_another_tenant_in_bodies_and_queries(
     send, theirs, own = rich_stranger.send, owner.owned, rich_stranger.owned
     dataset, clustering = own["own_dataset_id"], own["own_clustering_id"]
     foreign = {"image_ids": [theirs["image_id"]]}
-    edit = {"path": f"/v1/clusterings/{clustering}/operations", "headers": {"If-Match": "*"}}
+    edits, any_revision = f"/v1/clusterings/{clustering}/operations", {"If-Match": "*"}
+    move = {"kind": "move", "cluster_id": 0, **foreign}
     for answer in (
         send("POST", f"/v1/datasets/{dataset}/images:delete", json=foreign),
-        send("POST", **edit, json={"kind": "move", "cluster_id": 0, **foreign}),
-        send("POST", **edit, json={"kind": "exclude", **foreign}),
+        send("POST", edits, headers=any_revision, json=move),
+        send("POST", edits, headers=any_revision, json={"kind": "exclude", **foreign}),
         send("GET", f"/v1/datasets/{dataset}/labels?clustering_id={theirs['clustering_id']}"),
         send("GET", f"/v1/models/own:compare?left=1&right=1&dataset_id={theirs['dataset_id']}"),
     ):

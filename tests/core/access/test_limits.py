@@ -1,9 +1,10 @@
 """So many requests a minute, counted together where there is a Redis."""
 
+import time
+
 import pytest
 from structlog.testing import capture_logs
 
-from app.core.access import limits as limits_module
 from app.core.access.actor import Actor
 from app.core.access.limits import RateLimits
 from app.core.errors import RateLimited
@@ -37,9 +38,9 @@ def test_each_key_has_its_own_count() -> None:
 
 
 def test_it_is_free_again_when_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits, who, start = RateLimits("filesystem://"), actor(2), limits_module.time.time()
+    limits, who, start = RateLimits("filesystem://"), actor(2), time.time()
     now = start
-    monkeypatch.setattr(limits_module.time, "time", lambda: now)
+    monkeypatch.setattr(time, "time", lambda: now)
     limits.hit(who)
     now = start + 20
     limits.hit(who)

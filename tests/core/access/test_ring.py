@@ -1,5 +1,6 @@
 """A key is looked up once in a while, not for every request."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,7 @@ from sqlalchemy import event, update
 
 from app.core.access import ring as ring_module
 from app.core.access.actor import ANYONE, OWNER, SCOPES
-from app.core.access.keys import revoke_key
+from app.core.access.keys import hash_key, revoke_key
 from app.core.access.ring import KeyRing
 from app.core.clock import db_now
 from app.core.errors import Forbidden, Unauthorized
@@ -103,8 +104,8 @@ def test_a_revoked_key_is_forgotten_here_at_once_and_elsewhere_soon(
     ring.forget()
     assert ring.known(text) is None
     assert elsewhere.known(text) is not None
-    later = ring_module.time.monotonic() + ring_module.CACHE_SECONDS
-    monkeypatch.setattr(ring_module.time, "monotonic", lambda: later)
+    later = time.monotonic() + ring_module.CACHE_SECONDS
+    monkeypatch.setattr(time, "monotonic", lambda: later)
     assert elsewhere.known(text) is None
     with pytest.raises(Unauthorized):
         elsewhere.find(text)
@@ -125,8 +126,8 @@ def test_a_key_is_not_remembered_beyond_its_end(any_runtime: Runtime, ring: KeyR
     with any_runtime.db.write() as session:
         session.execute(update(ApiKey).values(expires_at=db_now() + 0.5))
     ring.find(text)
-    until = ring._cached[ring_module.hash_key(text)][1]
-    assert until - ring_module.time.monotonic() <= 0.5
+    until = ring._cached[hash_key(text)][1]
+    assert until - time.monotonic() <= 0.5
 
 
 def test_what_was_read_before_a_change_is_not_remembered(
