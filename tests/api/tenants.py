@@ -65,6 +65,7 @@ def make_owner(client: TestClient, runtime: Runtime, name: str) -> Tenant:
         clustering_id=clustering,
         cluster_id=0,
         name=SECRET,
+        model=SECRET,
         version=1,
         alias="live",
         export_id=owner.done("GET", f"/v1/jobs/{exported}").json()["result"]["export_id"],
