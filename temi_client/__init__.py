@@ -11,10 +11,12 @@ from temi_client.errors import (
     UploadInterrupted,
 )
 from temi_client.models import (
+    AliasChange,
     Assignment,
     AuditEntry,
     Cluster,
     Clustering,
+    Comparison,
     CreatedKey,
     CurvePoint,
     Dataset,
@@ -41,11 +43,13 @@ from temi_client.models import (
 from temi_client.resources.uploads import Source
 
 __all__ = [
+    "AliasChange",
     "ApiError",
     "Assignment",
     "AuditEntry",
     "Cluster",
     "Clustering",
+    "Comparison",
     "CorruptDownload",
     "CreatedKey",
     "CurvePoint",

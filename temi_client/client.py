@@ -16,6 +16,7 @@ from temi_client.resources.exports import ExportMethods
 from temi_client.resources.images import ImageMethods
 from temi_client.resources.jobs import JobMethods
 from temi_client.resources.models import ModelMethods
+from temi_client.resources.registry import RegistryMethods
 from temi_client.resources.uploads import UploadMethods
 from temi_client.transport import Transport, api_error, unreachable
 
@@ -27,6 +28,7 @@ class TemiClient(
     JobMethods,
     ClusteringMethods,
     ExportMethods,
+    RegistryMethods,
     ModelMethods,
     AccessMethods,
 ):

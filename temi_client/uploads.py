@@ -16,6 +16,7 @@ _BLOCK = 1 << 20
 _FIRST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 _MEDIA_TYPES = {
     ".zip": "application/zip",
+    ".temi": "application/zip",
     ".tar.gz": "application/gzip",
     ".tgz": "application/gzip",
     ".tar.zst": "application/zstd",

@@ -16,6 +16,7 @@ from app.cli import (
     ingest,
     jobs,
     keys,
+    model_versions,
     models,
     operations,
     predict,
@@ -44,6 +45,7 @@ app.add_typer(jobs.app, name="jobs")
 operations.add_commands(clusterings.app)
 app.add_typer(clusterings.app, name="clusterings")
 app.add_typer(exports.app, name="exports")
+model_versions.add_commands(models.app)
 app.add_typer(models.app, name="models")
 app.add_typer(keys.app, name="keys")
 app.command("audit")(audit.audit)

@@ -17,6 +17,7 @@ INTERRUPTED = 130
 _HINTS = {
     "revision_stale": "Someone changed it meanwhile. Look at it again, then repeat.",
     "dataset_in_use": "Wait for its jobs, or stop them: temi jobs list --dataset DATASET",
+    "version_in_use": "See what points to it: temi models show NAME, temi jobs list",
     "unauthorized": "Set TEMI_API_KEY, or add --api-key.",
     "forbidden": "Whoever runs the service makes keys that may do more: temi keys create",
     "source_forbidden": "Whoever runs the service says what it may read: TEMI_SOURCE_FOLDERS, "

@@ -8,6 +8,10 @@ from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Server, connect
 from app.cli.output import notices, print_item, print_json, print_table
 from temi_client import Model
 
+Name = Annotated[str, typer.Argument(metavar="NAME")]
+Alias = Annotated[str, typer.Argument(metavar="ALIAS")]
+VersionNumber = Annotated[int, typer.Argument(metavar="VERSION", min=1)]
+
 app = typer.Typer(invoke_without_command=True, help="Trained models and their versions.")
 
 
@@ -34,7 +38,7 @@ def list_models(
 
 @app.command("show")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME")],
+    name: Name,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
     as_json: AsJson = False,
@@ -49,7 +53,7 @@ def show(
         (
             version.version,
             ", ".join(alias for alias, n in model.aliases.items() if n == version.version),
-            version.clustering_id,
+            version.clustering_id or "imported",
             f"{version.created_at:%Y-%m-%d %H:%M}",
         )
         for version in versions
@@ -61,9 +65,9 @@ def show(
 
 @app.command("alias")
 def set_alias(
-    name: Annotated[str, typer.Argument(metavar="NAME")],
-    alias: Annotated[str, typer.Argument(metavar="ALIAS")],
-    version: Annotated[int, typer.Argument(metavar="VERSION", min=1)],
+    name: Name,
+    alias: Alias,
+    version: VersionNumber,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
     as_json: AsJson = False,
@@ -75,8 +79,8 @@ def set_alias(
 
 @app.command("unalias")
 def delete_alias(
-    name: Annotated[str, typer.Argument(metavar="NAME")],
-    alias: Annotated[str, typer.Argument(metavar="ALIAS")],
+    name: Name,
+    alias: Alias,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:

@@ -30,6 +30,51 @@ class ModelVersion(Answer):
     created_at: datetime
 
 
+class AliasChange(Answer):
+    number: int  # over all aliases of the model
+    alias: str
+    kind: str  # set, rollback or remove
+    before: int | None = None
+    version: int | None = None
+    changed_by: str | None = None  # name of the API key
+    changed_at: datetime
+
+
+class Difference(Answer):
+    path: str
+    left: Any = None
+    right: Any = None
+
+
+class Movement(Answer):
+    left_cluster_id: int
+    left_label: str
+    right_cluster_id: int
+    right_label: str
+    images: int
+
+
+class Agreement(Answer):
+    dataset_id: str
+    left_clustering_id: str
+    right_clustering_id: str
+    images: int
+    same_cluster: float | None = None
+    adjusted_rand_index: float | None = None
+    normalized_mutual_information: float | None = None
+    movements: list[Movement] = Field(default_factory=list)
+
+
+class Comparison(Answer):
+    name: str
+    left: int
+    right: int
+    configuration: list[Difference] = Field(default_factory=list)
+    metrics: list[Difference] = Field(default_factory=list)
+    cluster_names: list[Difference] = Field(default_factory=list)
+    assignments: Agreement
+
+
 class ClusterProbability(Answer):
     cluster_id: int
     label: str

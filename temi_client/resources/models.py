@@ -1,11 +1,11 @@
-"""The model registry, and labels for new images."""
+"""Labels for new images."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from temi_client.models import Model, ModelVersion, Prediction, Predictions
+from temi_client.models import Prediction, Predictions
 from temi_client.resources.base import Resource, part
 from temi_client.uploads import multipart_body
 
@@ -13,26 +13,6 @@ _PREDICT_BATCH = 64
 
 
 class ModelMethods(Resource):
-    def models(self) -> Iterator[Model]:
-        return self._pages(Model, "/v1/models")
-
-    def model(self, name: str) -> Model:
-        return self._get(Model, f"/v1/models/{part(name)}")
-
-    def model_versions(self, name: str) -> Iterator[ModelVersion]:
-        return self._pages(ModelVersion, f"/v1/models/{part(name)}/versions")
-
-    def model_version(self, name: str, version: int) -> ModelVersion:
-        return self._get(ModelVersion, f"/v1/models/{part(name)}/versions/{part(version)}")
-
-    def set_alias(self, name: str, alias: str, version: int) -> Model:
-        path = f"/v1/models/{part(name)}/aliases/{part(alias)}"
-        response = self._transport.send("PUT", path, json={"version": version})
-        return Model.model_validate_json(response.content)
-
-    def delete_alias(self, name: str, alias: str) -> None:
-        self._delete(f"/v1/models/{part(name)}/aliases/{part(alias)}")
-
     def predict(
         self,
         name: str,

@@ -100,9 +100,15 @@ def make_clustering(runtime: Runtime) -> MakeClustering:
 
 
 def store_clustering(
-    runtime: Runtime, dataset_id: str, *, model: str = "cats-dogs", n_clusters: int = 3
+    runtime: Runtime,
+    dataset_id: str,
+    *,
+    model: str = "cats-dogs",
+    n_clusters: int = 3,
+    one_in: int = 2,
 ) -> str:
-    """A finished clustering and its model version, without any training: image i in i mod 2."""
+    """A finished clustering and its model version, without any training: image i is in cluster 0
+    if i is a multiple of `one_in`, else in cluster 1."""
     manifest = small_manifest(n_clusters)
     with runtime.db.write() as session:
         dataset = session.get_one(Dataset, dataset_id)
@@ -134,7 +140,7 @@ def store_clustering(
         )
         sure = np.linspace(0.9, 0.5, len(images)).tolist()
         rows = (
-            Assigned(image.id, row % 2, sure[row], sure[row] / 2, 1 - sure[row])
+            Assigned(image.id, min(row % one_in, 1), sure[row], sure[row] / 2, 1 - sure[row])
             for row, image in enumerate(images)
         )
         add_clustering(session, clustering, rows)

@@ -12,7 +12,7 @@ from app.cli import app
 _LOCAL = {"api", "backbones", "bench", "db", "demo", "doctor", "keys", "serve", "worker"}
 # They save a file, delete something, or are read line by line.
 _WITHOUT_JSON = {"cluster", "contact-sheet", "delete", "download", "labels", "map", "plot"}
-_WITHOUT_JSON |= {"thumbnail", "unalias"}
+_WITHOUT_JSON |= {"export", "thumbnail", "unalias"}
 
 
 def commands(group: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:

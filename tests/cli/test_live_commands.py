@@ -1,36 +1,17 @@
 """The commands against the real API: what they print, write and end with."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from app.cli import app
 from temi_client import Clustering, Dataset, Image
+from tests.cli.conftest import Temi, as_json
 from tests.client.live import FILES, Live
 from tests.client.service import running_service
 from tests.images import jpeg_bytes, zip_of
-
-Temi = Callable[..., Result]
-# Wide, so that tables are not folded.
-_ENVIRONMENT = {"COLUMNS": "300", "TEMI_API_KEY": ""}
-
-
-@pytest.fixture
-def temi(live: Live, monkeypatch: pytest.MonkeyPatch) -> Temi:
-    """Run a command against the service; by default it must succeed."""
-    monkeypatch.setattr("app.cli.output.results._width", 300)
-
-    def run(*words: object, exit_code: int = 0, **options: Any) -> Result:
-        environment = {**_ENVIRONMENT, "TEMI_SERVER": live.url}
-        answer = CliRunner().invoke(app, [str(w) for w in words], env=environment, **options)
-        assert answer.exit_code == exit_code, answer.output
-        return answer
-
-    return run
 
 
 @pytest.fixture
@@ -49,10 +30,6 @@ def images(live: Live, dataset: Dataset) -> list[Image]:
 def clustering(live: Live) -> Clustering:
     with live.client() as client:
         return next(client.clusterings())
-
-
-def as_json(answer: Result) -> Any:
-    return json.loads(answer.stdout)
 
 
 def test_datasets(temi: Temi, dataset: Dataset, images: list[Image]) -> None:
@@ -272,14 +249,6 @@ def test_exports(live: Live, temi: Temi, clustering: Clustering, tmp_path: Path)
     assert (tmp_path / export["filename"]).read_bytes() == out.read_bytes()
     temi("exports", "delete", export["id"], "--yes")
     assert as_json(temi("exports", "list", "--json")) == []
-
-
-def test_aliases_of_models(temi: Temi) -> None:
-    aliases = as_json(temi("models", "alias", "cats-dogs", "production", 1, "--json"))["aliases"]
-    assert aliases["production"] == 1
-    assert "production" in temi("models", "show", "cats-dogs").stdout
-    temi("models", "unalias", "cats-dogs", "production")
-    assert "production" not in temi("models").stdout
 
 
 def test_a_file_that_cannot_be_written_is_exit_code_1(temi: Temi, images: list[Image]) -> None:

@@ -19,6 +19,7 @@ _ELSEWHERE = {
     # Needs an export; test_clusterings has one.
     ("GET", "/v1/exports/{export_id}/content"),
 }
+_PROTOCOL = "/v2"  # the same labels for clients that others wrote; test_oip_triton has one
 # Helpers that stand on other methods.
 _COMPOSED = {"close", "wait", "watch", "base_url"}
 Call = Callable[[TemiClient, Path], Any]
@@ -97,6 +98,13 @@ CALLS: dict[str, Call] = {
     "model": lambda c, _: c.model("pets"),
     "model_versions": lambda c, _: c.model_versions("pets"),
     "model_version": lambda c, _: c.model_version("pets", 1),
+    "delete_model": lambda c, _: c.delete_model("pets"),
+    "delete_version": lambda c, _: c.delete_version("pets", 1),
+    "compare_versions": lambda c, _: c.compare_versions("pets", 1, 2),
+    "export_version": lambda c, file: c.export_version("pets", 1, file.with_name("model")),
+    "import_version": lambda c, file: c.import_version(file),
+    "rollback_alias": lambda c, _: c.rollback_alias("pets", "live"),
+    "alias_history": lambda c, _: c.alias_history("pets", "live"),
     "set_alias": lambda c, _: c.set_alias("pets", "live", 1),
     "delete_alias": lambda c, _: c.delete_alias("pets", "live"),
     "predict": lambda c, file: _predict(c, file),
@@ -145,7 +153,7 @@ def test_every_operation_has_a_method_and_every_method_an_operation(
         (method.upper(), path)
         for path, item in live.openapi()["paths"].items()
         for method in item
-        if not path.endswith("/events")
+        if not path.endswith("/events") and not path.startswith(_PROTOCOL)
     }
     assert offered - _ELSEWHERE - set().union(*reached.values()) == set()
     lost = {name for name, routes in reached.items() if not routes <= offered}

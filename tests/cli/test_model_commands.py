@@ -1,0 +1,85 @@
+"""`temi models` against the real API."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.api.conftest import store_clustering
+from tests.cli.conftest import Temi, as_json
+from tests.client.live import Live
+
+
+@pytest.fixture
+def second(live: Live) -> None:
+    """Another version, of two clusters."""
+    with live.client() as client:
+        dataset = next(client.datasets())
+    store_clustering(live.runtime, dataset.id, n_clusters=2)
+
+
+def test_aliases_of_models(temi: Temi) -> None:
+    aliases = as_json(temi("models", "alias", "cats-dogs", "production", 1, "--json"))["aliases"]
+    assert aliases["production"] == 1
+    assert "production" in temi("models", "show", "cats-dogs").stdout
+    temi("models", "unalias", "cats-dogs", "production")
+    assert "production" not in temi("models").stdout
+
+
+@pytest.mark.usefixtures("second")
+def test_aliases_go_back(temi: Temi) -> None:
+    for version in (1, 2):
+        temi("models", "alias", "cats-dogs", "live", version)
+    assert as_json(temi("models", "rollback", "cats-dogs", "live", "--json"))["aliases"] == {
+        "latest": 2,
+        "live": 1,
+    }
+    refused = temi("models", "rollback", "cats-dogs", "live", exit_code=1)
+    assert "nothing_to_roll_back" in refused.stderr
+    moves = as_json(temi("models", "history", "cats-dogs", "live", "--json"))
+    assert [move["kind"] for move in moves] == ["rollback", "set", "set"]
+    assert "rollback" in temi("models", "history", "cats-dogs", "live").stdout
+
+
+@pytest.mark.usefixtures("second")
+def test_versions_are_compared(temi: Temi) -> None:
+    shown = temi("models", "compare", "cats-dogs", 1, 2).stdout
+    assert "cats-dogs: versions 1 and 2 on 4 images" in shown
+    assert "100.0 %" in shown
+    assert "config.n_clusters" in shown
+    assert "Largest movements" not in shown
+    found = as_json(temi("models", "compare", "cats-dogs", 1, 2, "--json"))
+    assert found["assignments"]["adjusted_rand_index"] == 1.0
+    temi("models", "compare", "cats-dogs", 1, 3, exit_code=1)
+
+
+@pytest.mark.usefixtures("second")
+def test_movements_are_shown(temi: Temi, live: Live) -> None:
+    with live.client() as client:
+        name = next(client.datasets()).id
+    store_clustering(live.runtime, name, one_in=4)
+    shown = temi("models", "compare", "cats-dogs", 1, 3).stdout
+    assert "Largest movements" in shown
+    assert "25.0 %" in shown
+
+
+def test_a_version_goes_out_and_comes_in(temi: Temi, tmp_path: Path) -> None:
+    assert "Saved" in temi("models", "export", "cats-dogs", 1, "-o", tmp_path).stderr
+    file = tmp_path / "cats-dogs-1.temi"
+    assert "Registered cats-dogs, version 2" in temi("models", "import", file).stderr
+    again = as_json(temi("models", "import", file, "--name", "copy", "--json"))
+    assert (again["name"], again["version"], again["clustering_id"]) == ("copy", 1, None)
+    assert "imported" in temi("models", "show", "copy").stdout
+    file.write_bytes(file.read_bytes()[:-1])
+    assert "model_file_invalid" in temi("models", "import", file, exit_code=1).stderr
+
+
+@pytest.mark.usefixtures("second")
+def test_versions_are_deleted(temi: Temi) -> None:
+    temi("models", "alias", "cats-dogs", "live", 1)
+    refused = temi("models", "delete", "cats-dogs", 1, "--yes", exit_code=1)
+    assert "temi models show" in refused.stderr
+    temi("models", "delete", "cats-dogs", 2, input="n\n", exit_code=1)
+    assert "Deleted version 2" in temi("models", "delete", "cats-dogs", 2, "--yes").stderr
+    temi("models", "unalias", "cats-dogs", "live")
+    temi("models", "delete", "cats-dogs", "--yes")
+    assert as_json(temi("models", "--json")) == []
