@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 
 from app.core.errors import LeaseLost, ServiceError
 from app.core.jobs import Progress
-from app.core.logs import bind_process, configure_logging
+from app.core.logs import adopt_libraries, bind_process, configure_logging
 from app.core.processes import die_with_parent
 from app.core.runtime import Runtime
 from app.core.settings import Settings
@@ -100,7 +100,9 @@ def _run(context: JobContext) -> dict[str, object] | None:
 def _work(context: JobContext) -> None:
     try:
         module, function = _KINDS[context.job.kind]
-        getattr(importlib.import_module(module), function)(context)
+        work = getattr(importlib.import_module(module), function)
+        adopt_libraries()
+        work(context)
     except OSError as error:
         raise_if_full(error)
         raise

@@ -17,7 +17,6 @@ from structlog.typing import EventDict, Processor
 from app.core.settings import Settings
 
 _OURS = "temi"
-_WITH_OWN_HANDLERS = ("uvicorn", "uvicorn.error", "uvicorn.access")
 _process_fields: dict[str, Any] = {}
 log = structlog.get_logger()
 
@@ -55,10 +54,28 @@ def configure_logging(settings: Settings) -> None:
     root.setLevel(max(level, logging.WARNING))
     logging.getLogger(_OURS).setLevel(level)
     logging.getLogger("kombu.connection").setLevel(logging.ERROR)  # a folder has no host name
-    for name in _WITH_OWN_HANDLERS:
-        _pass_on(logging.getLogger(name))
+    adopt_libraries()
     logging.captureWarnings(True)
     _log_what_nobody_catches()
+
+
+def adopt_libraries() -> None:
+    """Those that write to the terminal by themselves write through us from now on: uvicorn, and
+    torch, which starts to with its import."""
+    for logger in list(logging.root.manager.loggerDict.values()):
+        if not isinstance(logger, logging.Logger):
+            continue
+        own = [handler for handler in logger.handlers if _writes_to_terminal(handler)]
+        for handler in own:
+            logger.removeHandler(handler)
+        if own or logger.name.startswith("uvicorn"):  # whose loggers below stop at their parent
+            logger.setLevel(logging.NOTSET)
+            logger.propagate = True
+
+
+def _writes_to_terminal(handler: logging.Handler) -> bool:
+    stream = isinstance(handler, logging.StreamHandler)
+    return stream and not isinstance(handler, logging.FileHandler)
 
 
 def bind_process(**fields: Any) -> None:
@@ -109,13 +126,6 @@ def _renderers(log_format: str) -> list[Processor]:
 
 def _add_process_fields(_logger: Any, _method: str, event: EventDict) -> EventDict:
     return {**_process_fields, **event}
-
-
-def _pass_on(logger: logging.Logger) -> None:
-    """A logger whose library gave it handlers of its own."""
-    logger.handlers.clear()
-    logger.setLevel(logging.NOTSET)
-    logger.propagate = True
 
 
 def _log_what_nobody_catches() -> None:
