@@ -46,8 +46,8 @@ class Settings(BaseSettings):
     port: int = Field(default=8000, ge=1, le=65535, description="Port the API binds to.")
     api_key: SecretStr | None = Field(
         default=None,
-        description="Clients must send it as `Authorization: Bearer ...`; "
-        "needed to bind to anything but loopback.",
+        description="A key that may do everything in the tenant `default`; more are made with "
+        "`temi keys create`.",
     )
     log_format: str = Field(
         default="console", pattern="^(console|json)$", description="`console` or `json`."
