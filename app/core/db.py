@@ -28,9 +28,12 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        with Session(self._writer, expire_on_commit=False) as session, session.begin():
-            with recorded(session):
-                yield session
+        with (
+            Session(self._writer, expire_on_commit=False) as session,
+            session.begin(),
+            recorded(session),
+        ):
+            yield session
 
     def dispose(self) -> None:
         self.engine.dispose()
@@ -43,6 +46,7 @@ def _create_engine(url: str) -> Engine:
         url,
         pool_pre_ping=True,
         pool_timeout=10,
+        hide_parameters=True,  # errors are logged, and values are nobody's business there
         connect_args={
             "connect_timeout": 5,
             "tcp_user_timeout": 20_000,  # a server that vanished is noticed within a lease
@@ -54,7 +58,7 @@ def _create_engine(url: str) -> Engine:
 def _sqlite_engine(url: str) -> Engine:
     if database := make_url(url).database:
         Path(database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url, connect_args={"timeout": _BUSY_MS / 1000})
+    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": _BUSY_MS / 1000})
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
