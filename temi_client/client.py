@@ -15,7 +15,7 @@ from temi_client.resources.datasets import DatasetMethods
 from temi_client.resources.exports import ExportMethods
 from temi_client.resources.images import ImageMethods
 from temi_client.resources.jobs import JobMethods
-from temi_client.resources.models import ModelMethods
+from temi_client.resources.predictions import PredictionMethods
 from temi_client.resources.registry import RegistryMethods
 from temi_client.resources.uploads import UploadMethods
 from temi_client.transport import Transport, api_error, unreachable
@@ -29,7 +29,7 @@ class TemiClient(
     ClusteringMethods,
     ExportMethods,
     RegistryMethods,
-    ModelMethods,
+    PredictionMethods,
     AccessMethods,
 ):
     """A connection to a running service; use it as a context manager."""

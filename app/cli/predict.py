@@ -11,21 +11,32 @@ from app.cli.output import print_json
 from app.cli.tables import print_predictions
 
 Files = Annotated[
-    list[Path], typer.Argument(exists=True, dir_okay=False, readable=True, metavar="FILES...")
+    list[Path] | None,
+    typer.Argument(exists=True, dir_okay=False, readable=True, metavar="FILES..."),
+]
+ImageIds = Annotated[
+    list[str] | None,
+    typer.Option("--image-id", help="An image of a dataset instead of a file; may come again."),
 ]
 
 
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="NAME or NAME@ALIAS")],
-    files: Files,
+    files: Files = None,
+    image_ids: ImageIds = None,
     top_k: Annotated[int, typer.Option("--top-k", min=1, help="Clusters to name.")] = 3,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a model which group each image belongs to."""
+    if bool(files) == bool(image_ids):
+        raise typer.BadParameter("name files, or images by --image-id")
     with connect(server, api_key) as client:
-        predictions = client.predict(model, files, top_k=top_k)
+        if image_ids:
+            predictions = client.predict_images(model, image_ids, top_k=top_k)
+        else:
+            predictions = client.predict(model, files or [], top_k=top_k)
     if as_json:
         print_json(predictions.data)
     else:

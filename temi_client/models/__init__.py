@@ -35,18 +35,23 @@ from temi_client.models.jobs import (
     JobProgress,
     LogLine,
 )
+from temi_client.models.predictions import (
+    ClusterProbability,
+    FormTrial,
+    LoadedModel,
+    LoadedModels,
+    Prediction,
+    Predictions,
+)
 from temi_client.models.registry import (
     Agreement,
     AliasChange,
-    ClusterProbability,
     Comparison,
     Difference,
     Model,
     ModelRef,
     ModelVersion,
     Movement,
-    Prediction,
-    Predictions,
 )
 
 __all__ = [
@@ -69,6 +74,7 @@ __all__ = [
     "ErrorInfo",
     "Example",
     "Export",
+    "FormTrial",
     "Histogram",
     "Image",
     "ImageLabel",
@@ -77,6 +83,8 @@ __all__ = [
     "JobProgress",
     "Key",
     "LabelRow",
+    "LoadedModel",
+    "LoadedModels",
     "LogLine",
     "Model",
     "ModelRef",

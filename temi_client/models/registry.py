@@ -1,11 +1,11 @@
-"""Models and predictions."""
+"""Models, their versions and aliases."""
 
 from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
-from temi_client.models.base import Answer, ErrorInfo
+from temi_client.models.base import Answer
 
 
 class ModelRef(Answer):
@@ -73,24 +73,3 @@ class Comparison(Answer):
     metrics: list[Difference] = Field(default_factory=list)
     cluster_names: list[Difference] = Field(default_factory=list)
     assignments: Agreement
-
-
-class ClusterProbability(Answer):
-    cluster_id: int
-    label: str
-    probability: float
-
-
-class Prediction(Answer):
-    image: str
-    cluster_id: int | None = None
-    label: str | None = None
-    probability: float | None = None
-    top_k: list[ClusterProbability] = Field(default_factory=list)
-    probabilities: list[float] | None = None  # of every cluster, if asked for
-    error: ErrorInfo | None = None
-
-
-class Predictions(Answer):
-    model: ModelRef
-    data: list[Prediction]

@@ -108,6 +108,9 @@ CALLS: dict[str, Call] = {
     "set_alias": lambda c, _: c.set_alias("pets", "live", 1),
     "delete_alias": lambda c, _: c.delete_alias("pets", "live"),
     "predict": lambda c, file: _predict(c, file),
+    "predict_images": lambda c, _: c.predict_images("pets", ["img_1"]),
+    "predict_embeddings": lambda c, _: c.predict_embeddings("pets", [[0.0]]),
+    "loaded_models": lambda c, _: c.loaded_models(),
     # access; last the one from which on a key is needed
     "keys": lambda c, _: c.keys(),
     "revoke_key": lambda c, _: c.revoke_key("key_1"),
