@@ -1,8 +1,12 @@
 """A client that others wrote, NVIDIA's for Triton, against our service on a real port."""
 
 import base64
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +26,7 @@ from tests.images import jpeg_bytes
 from tests.keys import bearer, make_key
 from tests.model_files import DIM
 
+PAGE = Path(__file__).parents[2] / "docs" / "inference-protocol.md"
 _FILES = [jpeg_bytes(color, (32, 32)) for color in COLORS.values()]
 _NUMBERS = ("probability", "probabilities")
 
@@ -157,6 +162,25 @@ def test_it_reads_our_errors(client: triton.InferenceServerClient) -> None:
         client.infer("colors", [_images()], outputs=[output])
     with pytest.raises(InferenceServerException, match=r"\[415\] .*gzip"):
         client.infer("colors", [_images()], request_compression_algorithm="gzip")
+
+
+@pytest.mark.parametrize(("language", "command"), [("sh", ["bash", "-eu"]), ("python", [])])
+def test_the_examples_of_the_page(
+    address: str, expected: list[Json], tmp_path: Path, language: str, command: list[str]
+) -> None:
+    (code,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
+    for name, file in zip(("one.jpg", "two.jpg"), _FILES, strict=False):
+        (tmp_path / name).write_bytes(file)
+    done = subprocess.run(
+        command or [sys.executable, "-"],
+        input=code.replace("127.0.0.1:8000", address).replace("photos", "colors"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert expected[0]["label"] in done.stdout
 
 
 def test_with_a_key(runtime: Runtime) -> None:
