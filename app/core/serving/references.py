@@ -57,12 +57,16 @@ class References:
         self._runtime = runtime
         self._serving = serving
         self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
+        self._forgotten = 0  # times
 
     async def resolve(self, tenant: str, reference: str) -> Target:
         key = (tenant, reference)
         known = self._known.get(key)
         if known is None:
+            before = self._forgotten
             target = await asyncio.to_thread(self._look, tenant, reference)
+            if before != self._forgotten:  # it may have moved while we looked
+                return target
             self._known[key] = _Known(target, time.monotonic())
             while len(self._known) > _MOST_REFERENCES:
                 self._known.popitem(last=False)
@@ -73,7 +77,8 @@ class References:
         return known.target
 
     def forget(self, tenant: str, name: str) -> None:
-        """After a change made here: the next one to ask sees it."""
+        """After a change made here: the next one to ask sees it. Any thread may say so."""
+        self._forgotten += 1
         for key in list(self._known):
             if key[0] == tenant and key[1].partition("@")[0].partition("/")[0] == name:
                 self._known.pop(key, None)
