@@ -92,6 +92,7 @@ def _api_command(settings: Settings) -> list[str]:
     return [
         *(sys.executable, "-m", "uvicorn", "app.main:create_app", "--factory"),
         *("--host", settings.host, "--port", str(settings.port)),
+        *("--workers", str(settings.api_workers)),
         *("--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5"),
     ]
 
