@@ -16,7 +16,6 @@ from structlog.typing import EventDict, Processor
 
 from app.core.settings import Settings
 
-_OURS = "temi"
 _process_fields: dict[str, Any] = {}
 log = structlog.get_logger()
 
@@ -27,14 +26,15 @@ def configure_logging(settings: Settings) -> None:
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         _add_process_fields,
-        structlog.stdlib.add_log_level,
+        structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        # Not by way of Python's logging: every request leaves a line, and it takes twice as long.
+        processors=[*shared, *_renderers(settings.log_format)],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=lambda *_: logging.getLogger(_OURS),
+        logger_factory=lambda *_: structlog.WriteLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
     handler = _Stderr()
@@ -52,7 +52,6 @@ def configure_logging(settings: Settings) -> None:
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(max(level, logging.WARNING))
-    logging.getLogger(_OURS).setLevel(level)
     logging.getLogger("kombu.connection").setLevel(logging.ERROR)  # a folder has no host name
     adopt_libraries()
     logging.captureWarnings(True)
