@@ -31,7 +31,7 @@ def shown(client: TestClient, settings: Settings) -> set[str]:
     served = settings.model_copy(update={"metrics_port": free_port()})
     WorkerMetrics().serve(served)
     worker = httpx.get(f"http://127.0.0.1:{served.metrics_port}/metrics").text
-    names = set()
+    names: set[str] = set()
     for name, kind in _TYPE.findall(client.get("/metrics").text + worker):
         ends = ("_bucket", "_sum", "_count") if kind == "histogram" else ("",)
         names.update(name + end for end in ends)
