@@ -271,6 +271,13 @@ def test_a_timeout_is_kept(client: TestClient) -> None:
     assert (answer.status_code, answer.json()["code"]) == (429, "deadline_exceeded")
 
 
+@pytest.mark.parametrize("path", ["", "/versions/1", "/ready", "/versions/1/ready"])
+def test_a_name_that_no_database_takes(any_client: TestClient, path: str) -> None:
+    answer = any_client.get(f"/v2/models/a%00b{path}")
+    assert answer.status_code in (400, 404)
+    assert answer.json()["error"]
+
+
 def test_keys_and_scopes(any_client: TestClient, any_runtime: Runtime) -> None:
     reader = bearer(make_key(any_runtime, scopes=["read", "write"])[1])
     caller = bearer(make_key(any_runtime, scopes=["predict"])[1])

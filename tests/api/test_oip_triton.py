@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-import tritonclient.http as triton
+import tritonclient.http as triton  # type: ignore[import-untyped]
 from fastapi.testclient import TestClient
 from sqlalchemy import select
-from tritonclient.utils import InferenceServerException
+from tritonclient.utils import InferenceServerException  # type: ignore[import-untyped]
 
 from app.core.runtime import Runtime
 from app.core.tables import Embedding

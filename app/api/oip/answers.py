@@ -33,9 +33,9 @@ class _Tensor:
             return self.values.astype(self.values.dtype.newbyteorder("<")).tobytes()
         return binary.write_elements(self.values)
 
-    def as_list(self) -> list[object]:
+    def as_list(self) -> list[int] | list[float] | list[str]:
         if isinstance(self.values, np.ndarray):
-            return list(self.values.ravel().tolist())
+            return self.values.ravel().tolist()
         return list(self.values)
 
 

@@ -126,9 +126,13 @@ async def _watched(asking: Asking, reference: str) -> Response:
 
 async def _infer(asking: Asking, reference: str, place: Place) -> tuple[Response, int]:
     target = await asking.references.resolve(asking.tenant, reference)
-    body = await _read_body(asking.request, place)
-    header = asking.request.headers.get(binary.HEADER)
-    inference = await run_in_threadpool(read_request, body, header, target, asking.runtime.settings)
+    inference = await run_in_threadpool(
+        read_request,
+        await _read_body(asking.request, place),  # nobody holds it after it is read
+        asking.request.headers.get(binary.HEADER),
+        target,
+        asking.runtime.settings,
+    )
     place.take(images=max(0, len(inference.images) - 1))  # the first has its place already
     outcomes = await asking.serving.predict(
         target.files,
