@@ -5,9 +5,10 @@ from sqlalchemy import select
 
 from app.api import schemas
 from app.api.deps import ServingDep, SessionDep, TenantDep
+from app.api.errors import responses
 from app.core.tables import Model, ModelVersion
 
-router = APIRouter(prefix="/v1/serving", tags=["models"])
+router = APIRouter(prefix="/v1/serving", tags=["models"], responses=responses(422))
 
 
 @router.get("", summary="Models that are loaded, and how fast they are")
