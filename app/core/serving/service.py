@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
+from app.core import tracing
 from app.core.errors import DeadlineExceeded, ModelLoading, PredictorUnavailable, ServiceError
 from app.core.serving import child
 from app.core.serving.admission import Admission
@@ -108,8 +109,9 @@ class Serving:
         future: asyncio.Future[Result] = loop.create_future()
         self._send(ask.id, _Open(ask, partial(_settle_in, loop, future)))
         try:
-            async with asyncio.timeout(seconds):
-                result = await future
+            with tracing.span("predict", folder=model.folder, images=len(images), loaded=ready):
+                async with asyncio.timeout(seconds):
+                    result = await future
         except TimeoutError:
             if model in self._loaded:
                 raise DeadlineExceeded("Its turn did not come in time; try again.") from None
