@@ -1,14 +1,25 @@
 """What this installation is."""
 
 import platform
+from collections.abc import Iterator
 from importlib.metadata import version
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+
+class _BuildInfo(Collector):
+    def __init__(self, process: str) -> None:
+        self._values = [process, version("temi-service"), platform.python_version()]
+
+    def collect(self) -> Iterator[Metric]:
+        labels = ["process", "version", "python"]
+        info = GaugeMetricFamily("temi_build_info", "What runs.", labels=labels)
+        info.add_metric(self._values, 1)
+        yield info
 
 
 def build_info(registry: CollectorRegistry, process: str) -> None:
     """A figure that is always 1; its labels tell which process runs which version."""
-    info = Gauge(
-        "temi_build_info", "What runs.", ["process", "version", "python"], registry=registry
-    )
-    info.labels(process, version("temi-service"), platform.python_version()).set(1)
+    registry.register(_BuildInfo(process))

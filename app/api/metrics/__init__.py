@@ -4,6 +4,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 
 from app.api.metrics.http import HttpMetrics
 from app.api.metrics.serving import ServingMetrics
+from app.api.metrics.shared import share_figures, shared_registry
 from app.api.metrics.state import StateCollector
 from app.core.build import build_info
 from app.core.lookout import Look, Lookout
@@ -16,12 +17,15 @@ class Metrics:
     """Everything that `/metrics` of this process shows."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self._registry = CollectorRegistry()
-        self.http = HttpMetrics(self._registry)
-        self.serving = ServingMetrics(self._registry)
-        self._registry.register(StateCollector(runtime))
-        ProcessCollector(registry=self._registry)
-        build_info(self._registry, "api")
+        self._folder = share_figures() if runtime.settings.api_workers > 1 else None
+        self._counted = CollectorRegistry()
+        self._looked_up = CollectorRegistry()
+        self.http = HttpMetrics(self._counted)
+        self.serving = ServingMetrics(self._counted)
+        self._looked_up.register(StateCollector(runtime))
+        build_info(self._looked_up, "api")
+        if self._folder is None:  # else it would tell of one process, and every time of another
+            ProcessCollector(registry=self._looked_up)
 
         self._lookout = Lookout(self._render)
 
@@ -30,4 +34,5 @@ class Metrics:
         return self._lookout.start()
 
     def _render(self) -> bytes:
-        return generate_latest(self._registry)
+        counted = self._counted if self._folder is None else shared_registry(self._folder)
+        return generate_latest(counted) + generate_latest(self._looked_up)

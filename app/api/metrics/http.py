@@ -43,6 +43,7 @@ class HttpMetrics:
             "temi_http_requests_in_flight",
             "Requests that are being answered, streams of events among them.",
             registry=registry,
+            multiprocess_mode="livesum",
         )
 
     def observe(

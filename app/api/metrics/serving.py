@@ -62,7 +62,7 @@ def _counter(registry: CollectorRegistry, name: str, help_: str, label: str) -> 
 
 
 def _gauge(registry: CollectorRegistry, name: str, help_: str) -> Gauge:
-    return Gauge(f"temi_{name}", help_, registry=registry)
+    return Gauge(f"temi_{name}", help_, registry=registry, multiprocess_mode="livesum")
 
 
 def _seconds(registry: CollectorRegistry, name: str, help_: str) -> Histogram:
