@@ -24,7 +24,7 @@ def share_figures() -> Path:
     folder = parent / f"{_PREFIX}{os.getppid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
-    values.ValueClass = values.MultiProcessValue()
+    values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call]
     return folder
 
 
@@ -33,9 +33,9 @@ def shared_registry(folder: Path) -> CollectorRegistry:
     for file in folder.glob("gauge_live*.db"):
         pid = file.stem.rpartition("_")[2]
         if not _is_alive(pid):
-            mark_process_dead(int(pid), str(folder))
+            mark_process_dead(int(pid), str(folder))  # type: ignore[no-untyped-call]
     registry = CollectorRegistry()
-    MultiProcessCollector(registry, str(folder))
+    MultiProcessCollector(registry, str(folder))  # type: ignore[no-untyped-call]
     return registry
 
 
