@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from temi.backbones import Backbone, Preprocessing
 from temi.backbones import choice as choosing
 from temi.backbones.choice import LEAST_SAMPLE, Choice, Trial, choose_form
-from temi.backbones.forms import MAKERS, CompiledForm, OnnxForm, TorchForm
+from temi.backbones.forms import MAKERS, ON_GPU, CompiledForm, OnnxForm, TorchForm
 
 _SIZE = 16
 
@@ -46,7 +46,7 @@ def _pictures(n: int) -> Tensor:
 def _nearest(backbone: Backbone) -> choosing.Label:
     centers = backbone.embed(_pictures(4)).numpy()
 
-    def label(features: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def label(features: np.ndarray) -> np.ndarray:
         return np.asarray(((features[:, None] - centers) ** 2).sum(-1).argmin(1), dtype=np.int64)
 
     return label
@@ -185,4 +185,4 @@ def test_an_onnx_form_is_not_offered_to_a_gpu() -> None:
     form, trial = judge.try_form("onnx")
     assert form is None
     assert trial.refused == "runs on a CPU only"
-    assert OnnxForm.name not in choosing.ON_GPU
+    assert OnnxForm.name not in ON_GPU

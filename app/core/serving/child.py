@@ -4,7 +4,7 @@ stretches: the API stays small and quick without it."""
 import threading
 from multiprocessing.connection import Connection
 
-from app.core.logs import configure_logging
+from app.core.logs import adopt_libraries, configure_logging
 from app.core.processes import die_with_parent
 from app.core.serving.engine import Engine
 from app.core.serving.messages import FromChild
@@ -24,6 +24,7 @@ def main(settings: Settings, connection: Connection, parent_pid: int) -> None:
             connection.send(messages)
 
     engine = Engine(settings, send)
+    adopt_libraries()  # torch came with it
     try:
         while True:
             if connection.poll(_LOOK_SECONDS):

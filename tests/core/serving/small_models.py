@@ -94,12 +94,12 @@ def png(seed: int) -> bytes:
     return out.getvalue()
 
 
-def probabilities(message: FromChild) -> np.ndarray:  # type: ignore[type-arg]
+def probabilities(message: FromChild) -> np.ndarray:
     assert isinstance(message, Answer), message
     return np.stack([np.asarray(outcome) for outcome in message.outcomes])
 
 
-def expected(data: list[bytes], model: ModelFiles) -> np.ndarray:  # type: ignore[type-arg]
+def expected(data: list[bytes], model: ModelFiles) -> np.ndarray:
     """As computed one by one, without any lane."""
     backbone = tiny_backbone(seed=len(model.weights_sha256))
     pixels = torch.empty((len(data), 8, 8, 3), dtype=torch.uint8)

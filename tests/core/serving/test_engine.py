@@ -112,7 +112,7 @@ def test_bad_images_get_an_error_in_their_place(make_engine: MakeEngine, replies
     outcomes = found[1].outcomes  # type: ignore[union-attr]
     kinds = [outcome.code if isinstance(outcome, ImageRejected) else "" for outcome in outcomes]
     assert kinds == ["", "image_undecodable", "", "image_undecodable", "image_too_large"]
-    np.testing.assert_allclose(outcomes[2], expected([png(1)], model)[0], atol=1e-5)
+    np.testing.assert_allclose(np.asarray(outcomes[2]), expected([png(1)], model)[0], atol=1e-5)
     assert isinstance(found[2].outcomes[0], ImageRejected)  # type: ignore[union-attr]
 
 
