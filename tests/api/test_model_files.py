@@ -69,7 +69,7 @@ def test_the_same_key_makes_one_version(client: TestClient, runtime: Runtime) ->
     assert len({a.headers["Location"] for a in answers}) == 1
     assert len(_files(runtime)) == 2
     for other in ({"content": packed(parts(seed=1))}, {"content": data, "params": {"name": "x"}}):
-        refused = client.post(IMPORT, headers=headers, **other)  # type: ignore[arg-type]
+        refused = client.post(IMPORT, headers=headers, **other)
         assert (refused.status_code, refused.json()["code"]) == (422, "idempotency_mismatch")
     assert len(_files(runtime)) == 2
 

@@ -10,7 +10,7 @@ from sqlalchemy import inspect, text
 
 from app.core.db import Database
 from app.core.migrations import downgrade, is_current, upgrade
-from app.core.tables import Assignment, Base, Cluster, Clustering, Dataset, Image, Job
+from app.core.tables import Assignment, Base, Cluster, Clustering, Dataset, Image, Job, Model
 
 _JOB = (
     "INSERT INTO jobs (id, tenant, kind, status, dataset_id, config, stages, completed, total, "
@@ -98,3 +98,22 @@ def test_rows_survive_the_second_migration(empty: Database) -> None:
         assignment = session.get_one(Assignment, ("cl_1", "img_1"))
         assert (assignment.probability, assignment.margin) == (0.75, 0.75)
         assert session.get_one(Cluster, ("cl_1", 0)).active
+
+
+def test_numbers_of_versions_go_on_after_the_third_migration(empty: Database) -> None:
+    upgrade(empty, "0002")
+    with empty.engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO models (id, tenant, name, latest_version, created_at) VALUES "
+                "('mdl_1', 't', 'm', 3, 1)"
+            )
+        )
+    upgrade(empty)
+    with empty.write() as session:
+        model = session.get_one(Model, "mdl_1")
+        assert (model.last_number, model.latest_version) == (3, 3)
+        model.latest_version = None
+    downgrade(empty, "0002")
+    with empty.engine.connect() as connection:
+        assert connection.scalar(text("SELECT latest_version FROM models")) == 0
