@@ -34,5 +34,6 @@ def list_audit(
     if key_id:
         query = query.where(AuditEntry.key_id == key_id)
     if since:
-        query = query.where(AuditEntry.at >= since.timestamp())
+        # Times are shown rounded to microseconds: the one that was shown must be found again.
+        query = query.where(AuditEntry.at >= since.timestamp() - 1e-6)
     return listing.page(query, AuditEntry.id, ShownEntry.of, descending=True)
