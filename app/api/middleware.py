@@ -114,7 +114,7 @@ class BodyLimit:
             return
         limit = self._limit(scope)
         declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdigit() and int(declared) > limit:
+        if declared.isdecimal() and int(declared) > limit:
             await self._refuse(scope, receive, send, limit)
             return
         received, exceeded, started = 0, False, False

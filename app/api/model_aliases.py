@@ -13,14 +13,12 @@ from app.api.deps import (
     ListingDep,
     ReferencesDep,
     RuntimeDep,
-    ServingDep,
     SessionDep,
 )
 from app.api.errors import responses
 from app.api.models import ModelDep, Name
 from app.core import idempotency, registry
-from app.core.serving import ModelFiles
-from app.core.tables import ModelAliasChange, ModelVersion
+from app.core.tables import ModelAliasChange
 
 router = APIRouter(
     prefix="/v1/models/{name}/aliases", tags=["models"], responses=responses(401, 404, 422, 503)
@@ -31,7 +29,6 @@ Alias = Annotated[str, Path(max_length=64)]
 @router.put("/{alias}", summary="Point an alias at a version")
 def put_alias(
     runtime: RuntimeDep,
-    serving: ServingDep,
     references: ReferencesDep,
     actor: ActorDep,
     name: Name,
@@ -41,10 +38,7 @@ def put_alias(
     """Clients that ask for `name@alias` get the new version from the next request on. A version
     whose files are damaged is refused with `model_integrity`, and the alias stays."""
     registry.check_alias(alias)
-    with runtime.db.read() as session:
-        model = registry.get_model(session, actor.tenant, name)
-        version = registry.get_version(session, model, body.version)
-    serving.prepare(_files_of(version))
+    references.prepare(actor.tenant, f"{name}/versions/{body.version}")
     with runtime.db.write() as session:
         model = registry.get_model(session, actor.tenant, name, lock=True)
         registry.set_alias(session, model, alias, body.version, changed_by=actor.key_name)
@@ -69,7 +63,6 @@ def delete_alias(
 )
 def rollback_alias(
     runtime: RuntimeDep,
-    serving: ServingDep,
     references: ReferencesDep,
     actor: ActorDep,
     name: Name,
@@ -85,7 +78,7 @@ def rollback_alias(
         model = registry.get_model(session, actor.tenant, name, lock=True)
         target = registry.rollback_target(session, model, alias)
         if target.version not in prepared:
-            raise _Unprepared(target.version, _files_of(target))
+            raise _Unprepared(target.version)
         registry.rollback_alias(session, model, alias, target, changed_by=actor.key_name)
         shown = schemas.Model.of(model, registry.aliases(session, model))
         return shown.model_dump(mode="json")
@@ -98,7 +91,7 @@ def rollback_alias(
                     runtime.db, actor.tenant, idempotency_key, request_hash, roll_back
                 )
             except _Unprepared as found:
-                serving.prepare(found.files)
+                references.prepare(actor.tenant, f"{name}/versions/{found.version}")
                 prepared.add(found.version)
             else:
                 break
@@ -122,10 +115,5 @@ def list_changes(
 class _Unprepared(Exception):
     """The transaction is left: no lock is held while files are read."""
 
-    def __init__(self, version: int, files: ModelFiles) -> None:
+    def __init__(self, version: int) -> None:
         self.version = version
-        self.files = files
-
-
-def _files_of(version: ModelVersion) -> ModelFiles:
-    return ModelFiles.of(version.folder, version.files, version.manifest)

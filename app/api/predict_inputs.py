@@ -43,6 +43,9 @@ REQUEST_BODY: dict[str, Any] = {
 }
 
 
+_OTHER_COMMAS = 10_000  # of a body, that are not between numbers
+
+
 class ImageUnknown(ImageRejected):
     code = "not_found"
 
@@ -74,11 +77,13 @@ async def read_form(request: Request, place: Place, most: int) -> Images:
     return Images(names, contents)
 
 
-async def read_body(request: Request, place: Place) -> schemas.PredictBody:
+async def read_body(request: Request, place: Place, most_numbers: int) -> schemas.PredictBody:
     body = bytearray()
     async for chunk in request.stream():
         place.take(bytes_=len(chunk))
         body += chunk
+    if body.count(b",") > most_numbers + _OTHER_COMMAS:  # as objects, numbers take far more room
+        raise InvalidRequest.field("embeddings", f"at most {most_numbers:,} numbers fit")
     return await run_in_threadpool(_parse, bytes(body))  # a million numbers take their time
 
 

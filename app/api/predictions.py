@@ -1,6 +1,5 @@
 """Labels for new images."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -16,8 +15,9 @@ from app.api.errors import responses
 from app.api.guard import require
 from app.api.jobs import accept_job, accepted
 from app.api.models import Version
+from app.api.predict_place import place_in_line
 from app.core.access.actor import Actor
-from app.core.errors import ImageRejected, InvalidRequest, QueueFull, ServiceError
+from app.core.errors import ImageRejected, InvalidRequest
 from app.core.runtime import Runtime
 from app.core.serving import Outcome, Serving
 from app.core.serving.admission import Place
@@ -115,29 +115,20 @@ async def predict_with_version(
 
 
 async def _answer(predicting: Predicting, reference: str) -> Response:
-    started = time.perf_counter()
-    watch = predicting.request.app.state.metrics.serving
-    try:
-        with predicting.serving.admission.enter() as place:
-            watch.waiting(predicting.serving.admission.images)
-            target = await predicting.references.resolve(predicting.actor.tenant, reference)
-            answer, images = await _predict(predicting, target, place)
-    except ServiceError as error:
-        outcome = "refused" if isinstance(error, QueueFull) else "failed"
-        watch.answered(outcome, 0, time.perf_counter() - started)
-        raise
-    watch.answered("answered", images, time.perf_counter() - started)
-    return answer
+    with place_in_line(predicting.request) as place:
+        target = await predicting.references.resolve(predicting.actor.tenant, reference)
+        return await _predict(predicting, target, place)
 
 
-async def _predict(predicting: Predicting, target: Target, place: Place) -> tuple[Response, int]:
+async def _predict(predicting: Predicting, target: Target, place: Place) -> Response:
     settings = predicting.runtime.settings
     if inputs.is_form(predicting.request):
         images = await inputs.read_form(predicting.request, place, settings.max_predict_files)
         return await _for_images(predicting, target, images)
-    body = await inputs.read_body(predicting.request, place)
+    most_numbers = settings.max_predict_features * target.feature_dim
+    body = await inputs.read_body(predicting.request, place, most_numbers)
     if body.dataset_id is not None:
-        return await run_in_threadpool(_for_dataset, predicting, target, body.dataset_id), 0
+        return await run_in_threadpool(_for_dataset, predicting, target, body.dataset_id)
     if body.image_ids is not None:
         images = await run_in_threadpool(
             inputs.read_stored,
@@ -156,12 +147,10 @@ async def _predict(predicting: Predicting, target: Target, place: Place) -> tupl
         target.files, features=features, sample=target.sample, seconds=predicting.seconds
     )
     names = [str(number) for number in range(len(features))]
-    return _as_response(predicting, target, names, outcomes), len(features)
+    return _as_response(predicting, target, names, outcomes)
 
 
-async def _for_images(
-    predicting: Predicting, target: Target, images: inputs.Images
-) -> tuple[Response, int]:
+async def _for_images(predicting: Predicting, target: Target, images: inputs.Images) -> Response:
     readable = [data for data in images.contents if isinstance(data, bytes)]
     found: Sequence[Outcome] = ()
     if readable:
@@ -170,7 +159,7 @@ async def _for_images(
         )
     answers = iter(found)
     outcomes = [next(answers) if isinstance(d, bytes) else d for d in images.contents]
-    return _as_response(predicting, target, images.names, outcomes), len(outcomes)
+    return _as_response(predicting, target, images.names, outcomes)
 
 
 def _for_dataset(predicting: Predicting, target: Target, dataset_id: str) -> Response:

@@ -1,6 +1,5 @@
 """Labels for new images, asked for in tensors."""
 
-import time
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,7 +14,8 @@ from app.api.oip import binary
 from app.api.oip.addresses import ModelName, VersionName, numbered, refusals
 from app.api.oip.answers import to_response
 from app.api.oip.requests import read_request
-from app.core.errors import QueueFull, ServiceError, UnsupportedMediaType
+from app.api.predict_place import place_in_line
+from app.core.errors import UnsupportedMediaType
 from app.core.runtime import Runtime
 from app.core.serving import Serving
 from app.core.serving.admission import Place
@@ -94,7 +94,8 @@ async def infer(asking: AskingDep, model: ModelName) -> Response:
     """As `/v1/models/{name}:predict`, in the words of the Open Inference Protocol: `images` or
     `embeddings` in; cluster, label and probabilities out. An image that cannot be read gets cluster
     -1 and a text in `error`; the request fails only if none can be read."""
-    return await _watched(asking, model)
+    with place_in_line(asking.request) as place:
+        return await _infer(asking, model, place)
 
 
 @router.post(
@@ -106,25 +107,11 @@ async def infer(asking: AskingDep, model: ModelName) -> Response:
 )
 async def infer_with_version(asking: AskingDep, model: ModelName, version: VersionName) -> Response:
     """As `infer` of the model, from this version whatever the aliases say."""
-    return await _watched(asking, numbered(model, version))
+    with place_in_line(asking.request) as place:
+        return await _infer(asking, numbered(model, version), place)
 
 
-async def _watched(asking: Asking, reference: str) -> Response:
-    started = time.perf_counter()
-    watch = asking.request.app.state.metrics.serving
-    try:
-        with asking.serving.admission.enter() as place:
-            watch.waiting(asking.serving.admission.images)
-            answer, images = await _infer(asking, reference, place)
-    except ServiceError as error:
-        outcome = "refused" if isinstance(error, QueueFull) else "failed"
-        watch.answered(outcome, 0, time.perf_counter() - started)
-        raise
-    watch.answered("answered", images, time.perf_counter() - started)
-    return answer
-
-
-async def _infer(asking: Asking, reference: str, place: Place) -> tuple[Response, int]:
+async def _infer(asking: Asking, reference: str, place: Place) -> Response:
     target = await asking.references.resolve(asking.tenant, reference)
     inference = await run_in_threadpool(
         read_request,
@@ -141,7 +128,7 @@ async def _infer(asking: Asking, reference: str, place: Place) -> tuple[Response
         sample=target.sample,
         seconds=inference.seconds,
     )
-    return await run_in_threadpool(to_response, inference, target, outcomes), inference.count
+    return await run_in_threadpool(to_response, inference, target, outcomes)
 
 
 async def _read_body(request: Request, place: Place) -> bytes:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app.core.cluster_names import current_names
 from app.core.registry import resolve
@@ -20,7 +21,7 @@ from app.core.runtime import Runtime
 from app.core.serving.files import ModelFiles
 from app.core.serving.service import Serving
 from app.core.storage import blob_key
-from app.core.tables import Image
+from app.core.tables import Dataset, Image, ModelVersion
 
 _FRESH_SECONDS = 1.0
 _RETRY_SECONDS = 30.0  # before a target that could not be loaded is tried again
@@ -76,6 +77,12 @@ class References:
             await self._refresh(key, known)
         return known.target
 
+    def prepare(self, tenant: str, reference: str) -> None:
+        """Before somebody points at it: refuses damaged files, and waits until it is loaded if
+        this process is answering at all."""
+        target = self._look(tenant, reference)
+        self._serving.prepare(target.files, target.sample)
+
     def forget(self, tenant: str, name: str) -> None:
         """After a change made here: the next one to ask sees it. Any thread may say so."""
         self._forgotten += 1
@@ -121,21 +128,27 @@ class References:
     def _look(self, tenant: str, reference: str) -> Target:
         with self._runtime.db.read() as session:
             model, version = resolve(session, tenant, reference)
-            dataset = version.manifest.get("dataset", {}).get("id")
-            hashes = session.scalars(
-                select(Image.sha256)
-                .where(Image.dataset_id == dataset)
-                .order_by(Image.position)
-                .limit(_SAMPLE)
-            )
             return Target(
                 name=model.name,
                 version=version.version,
                 files=ModelFiles.of(version.folder, version.files, version.manifest),
                 feature_dim=version.manifest["feature_dim"],
                 labels=current_names(session, version),
-                sample=tuple(blob_key(sha256) for sha256 in hashes),
+                sample=_sample(session, tenant, version),
             )
+
+
+def _sample(session: Session, tenant: str, version: ModelVersion) -> tuple[str, ...]:
+    """Keys of pictures of the collection that it was made from, if that is still there."""
+    dataset_id = version.manifest.get("dataset", {}).get("id")
+    hashes = session.scalars(
+        select(Image.sha256)
+        .join(Dataset, Dataset.id == Image.dataset_id)
+        .where(Dataset.id == dataset_id, Dataset.tenant == tenant)
+        .order_by(Image.position)
+        .limit(_SAMPLE)
+    )
+    return tuple(blob_key(sha256) for sha256 in hashes)
 
 
 def _long_ago(moment: float | None) -> bool:
