@@ -44,6 +44,21 @@ class Result:
         return len(self.taken.get(status, ()))
 
 
+class OneClient:
+    """Asks and waits, over one connection."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._client = _Client(address)
+        self._client.socket.setblocking(True)
+
+    def ask(self, request: bytes) -> tuple[int, float]:
+        """Status and milliseconds."""
+        self._client.start(request)
+        while (answer := self._client.receive()) is None:
+            pass
+        return answer[0], (time.perf_counter() - self._client.started) * 1e3
+
+
 class _Client:
     def __init__(self, address: tuple[str, int]) -> None:
         self.socket = socket.create_connection(address)

@@ -23,12 +23,13 @@ import psutil
 
 from benchmarks import bare_model
 from benchmarks.embedding import draw_photo
-from benchmarks.http_load import Result, multipart_request, run_load
+from benchmarks.http_load import OneClient, Result, multipart_request, run_load
 from benchmarks.live import running_service
 from temi_client import TemiClient
 
 MODEL = "photos"
 MB = 1024 * 1024
+_SINGLES = 60  # images asked for one by one in a round
 Row = dict[str, Any]
 
 
@@ -87,26 +88,38 @@ class Service:
 def compare(
     service: Service, bare: Any, images: list[bytes], clients: int, rounds: int, seconds: float
 ) -> Iterator[Row]:
-    """Bare and served take turns."""
+    """Bare and served take turns; single images do so one by one."""
     for number in range(rounds):
         bare.send(("rate", images, seconds))
         bare_rate = bare.recv()
         crowd = service.load(clients, seconds)
-        bare.send(("latency", images, seconds / 2))
-        bare_ms = bare.recv()
-        alone = service.load(1, seconds / 2)
         rate = crowd.count(200) / seconds
-        alone_ms = statistics.median(alone.taken[200]) * 1e3
+        client = OneClient(service.address)
+        bare_ms, alone_ms = [], []
+        failed = sum(crowd.count(s) for s in crowd.taken if s != 200)
+        for data, request in zip(images[:_SINGLES], service.requests, strict=False):
+            bare.send(("milliseconds", data))
+            bare_ms.append(bare.recv())
+            status, milliseconds = client.ask(request)
+            alone_ms.append(milliseconds)
+            failed += status != 200
         yield {
             "round": number + 1,
             "bare images/s": bare_rate,
             f"{clients} clients images/s": rate,
             "throughput": rate / bare_rate,
-            "bare ms": bare_ms,
-            "one client ms": alone_ms,
-            "latency": alone_ms / bare_ms,
-            "failed": sum(crowd.count(s) + alone.count(s) for s in crowd.taken if s != 200),
+            "bare ms": statistics.median(bare_ms),
+            "one client ms": statistics.median(alone_ms),
+            "latency": statistics.median(alone_ms) / statistics.median(bare_ms),
+            "failed": failed,
         }
+
+
+def middle(rows: list[Row]) -> Row:
+    """The median of every column."""
+    return {"round": "median"} | {
+        name: statistics.median(row[name] for row in rows) for name in rows[0] if name != "round"
+    }
 
 
 def overload(service: Service, pid: int, capacity: float, minutes: float) -> Row:
@@ -204,12 +217,11 @@ def run(options: argparse.Namespace) -> Row:
             )
             ours.send(None)
             bare.join()
+            rows.append(middle(rows))
             show(f"{options.width} x {options.height} JPEG", rows)
             found["rounds"] = rows
             if options.overload_minutes:
-                capacity = statistics.median(
-                    row[f"{options.clients} clients images/s"] for row in rows
-                )
+                capacity = rows[-1][f"{options.clients} clients images/s"]
                 found["overload"] = overload(service, pid, capacity, options.overload_minutes)
                 show("twice the capacity", [found["overload"]])
             if options.predict_images:
@@ -224,8 +236,8 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=640)
     parser.add_argument("--height", type=int, default=480)
     parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--overload-minutes", type=float, default=0.0)
     parser.add_argument("--predict-images", type=int, default=0)
     parser.add_argument("--json", type=Path, help="write all figures there")

@@ -54,6 +54,7 @@ async def get_actor(
     actor = access.keys.known(text)
     if actor is None:
         actor = await run_in_threadpool(access.keys.find, text)
+    request.state.actor = actor
     bind_task(tenant=actor.tenant, key_id=actor.key_id)
     if actor.requests_per_minute is not None:
         if access.limits.is_shared:

@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from app.api import predict_inputs as inputs
 from app.api import schemas
-from app.api.deps import ActorDep, IdempotencyKeyHeader
+from app.api.deps import IdempotencyKeyHeader
 from app.api.errors import responses
 from app.api.guard import require
 from app.api.jobs import accept_job, accepted
@@ -60,7 +60,6 @@ class Predicting:
 
 async def get_predicting(
     request: Request,
-    actor: ActorDep,
     top_k: TopK = 3,
     probabilities: WithAll = False,
     deadline_seconds: Seconds = None,
@@ -71,7 +70,7 @@ async def get_predicting(
         state.runtime,
         state.serving,
         state.references,
-        actor,
+        request.state.actor,
         request,
         top_k,
         probabilities,

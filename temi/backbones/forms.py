@@ -22,6 +22,13 @@ _CALIBRATION_BATCH = 8
 _this_thread = threading.local()
 
 
+def use_cores(count: int) -> None:
+    """How many torch may use from now on, in the calling thread."""
+    if getattr(_this_thread, "cores", 0) != count:
+        torch.set_num_threads(count)
+        _this_thread.cores = count
+
+
 class Form(Protocol):
     """Pixels (B, S, S, 3) in uint8 to features (B, D) in float32; threads may call it at once."""
 
@@ -40,9 +47,7 @@ class TorchForm:
         self._backbone = backbone
 
     def embed(self, pixels: Tensor, threads: int) -> Tensor:
-        if getattr(_this_thread, "cores", 0) != threads:
-            torch.set_num_threads(threads)  # holds for the calling thread
-            _this_thread.cores = threads
+        use_cores(threads)
         return self._run(pixels).cpu()
 
     def _run(self, pixels: Tensor) -> Tensor:

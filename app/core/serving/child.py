@@ -1,7 +1,9 @@
 """The process that computes. Torch brings about a gigabyte and holds the interpreter for long
 stretches: the API stays small and quick without it."""
 
+import os
 import threading
+import time
 from multiprocessing.connection import Connection
 
 from app.core.logs import adopt_libraries, configure_logging
@@ -25,11 +27,16 @@ def main(settings: Settings, connection: Connection, parent_pid: int) -> None:
 
     engine = Engine(settings, send)
     adopt_libraries()  # torch came with it
+    threading.Thread(target=_end_when_idle, args=(engine,), daemon=True).start()
     try:
         while True:
-            if connection.poll(_LOOK_SECONDS):
-                engine.take(connection.recv())
-            elif engine.is_idle:
-                return
+            engine.take(connection.recv())
     except (EOFError, ConnectionResetError, BrokenPipeError):
         return  # the API has gone
+
+
+def _end_when_idle(engine: Engine) -> None:
+    """What comes in at that very moment is sent again, to the next process."""
+    while not engine.is_idle:
+        time.sleep(_LOOK_SECONDS)
+    os._exit(0)

@@ -84,9 +84,6 @@ class Lanes:
             lane.join()
 
     def _run(self) -> None:
-        import torch
-
-        torch.set_num_threads(1)  # of this thread: heads are small
         while True:
             with self._changed:
                 while not self._closed and not self._waiting:
@@ -139,6 +136,9 @@ class Lanes:
             self._reply(*map(_as_answer, done))  # those of one batch travel together
 
     def _outcomes(self, pieces: list[_Piece], threads: int) -> list[Outcome]:
+        from temi.backbones.forms import use_cores
+
+        use_cores(threads)
         first = pieces[0].request
         if first.ask.features is not None:
             return [first.model.head.predict_proba(first.ask.features)]

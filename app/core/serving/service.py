@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -43,6 +43,7 @@ from app.core.storage import LocalStorage
 _MOST_SENDS = 2  # of one message: what was under way when a process died is tried once more
 _RESTART_SECONDS = 0.5
 _PREPARE_SECONDS = 120.0
+_FITS_THE_PIPE = 64 * 1024
 log = structlog.get_logger()
 
 
@@ -50,6 +51,7 @@ log = structlog.get_logger()
 class _Child:
     process: BaseProcess
     connection: Connection
+    lock: threading.Lock = field(default_factory=threading.Lock)  # of sending
 
 
 Result = list[Outcome] | ServiceError | None
@@ -63,6 +65,10 @@ class _Open:
     settle: Callable[[Result], None]
     child: _Child | None = None
     sends: int = 0
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.message.images)) if isinstance(self.message, Ask) else 0
 
 
 class Serving:
@@ -168,21 +174,30 @@ class Serving:
     def _send(self, key: int | ModelFiles, opened: _Open) -> None:
         with self._lock:
             self._open[key] = opened
+            alone = len(self._open) == 1
+            running = self._child
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write, name="serving", daemon=True)
                 self._writer.start()
-        self._outbox.put(opened)
+        # One alone need not wait for another thread; in a crowd nobody waits for a full pipe.
+        if alone and running is not None and opened.size <= _FITS_THE_PIPE:
+            self._pass_on(opened, running)
+        else:
+            self._outbox.put(opened)
 
     def _write(self) -> None:
         """Starts the other process, too: it ends with the thread that started it."""
         while (opened := self._outbox.get()) is not None:
-            running = self._child or self._start()
-            opened.child = running
-            opened.sends += 1
-            try:
+            self._pass_on(opened, self._child or self._start())
+
+    def _pass_on(self, opened: _Open, running: _Child) -> None:
+        opened.child = running
+        opened.sends += 1
+        try:
+            with running.lock:
                 running.connection.send(opened.message)
-            except OSError:
-                self._bury(running)
+        except OSError:
+            self._bury(running)
 
     def _start(self) -> _Child:
         time.sleep(max(0.0, self._started_at + _RESTART_SECONDS - time.monotonic()))
