@@ -245,9 +245,9 @@ class Serving:
     def _hear(self, message: FromChild) -> None:
         match message:
             case Answer():
+                self._settle(message.id, message.outcomes)
                 for batch in message.batches:
                     self._watcher.batch(batch.size, batch.wait_seconds, batch.compute_seconds)
-                self._settle(message.id, message.outcomes)
             case Refusal():
                 self._settle(message.id, message.error)
             case Loaded():
