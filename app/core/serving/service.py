@@ -205,7 +205,9 @@ class Serving:
         context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
         ours, theirs = context.Pipe()
         arguments = (self._settings, theirs, os.getpid())
-        process = context.Process(target=child.main, args=arguments, name="temi-serving")
+        process = context.Process(  # a daemon: nobody waits for it at the end
+            target=child.main, args=arguments, name="temi-serving", daemon=True
+        )
         process.start()
         theirs.close()
         started = _Child(process, ours)
