@@ -9,17 +9,7 @@ from app.api import schemas
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _CSV = "path,label,camera\n/photos/1.jpg,cat,X100\ns3://photos/2.jpg,dog,\n"
 _JSON_LINES = '{"path": "/photos/1.jpg", "label": "cat", "camera": "X100"}\n'
-_FORM = {
-    "type": "object",
-    "required": ["files"],
-    "properties": {
-        "files": {
-            "type": "array",
-            "items": {"type": "string", "format": "binary"},
-            "description": "Images, or exactly one archive.",
-        }
-    },
-}
+FORM = "multipart/form-data"
 _EXAMPLES: dict[str, dict[str, Any]] = {
     "upload": {"type": "upload", "upload_id": "up_01k9z3m4q5r6s7t8v9w0x1y2z3"},
     "folder": {"type": "folder", "path": "/photos/holiday"},
@@ -42,12 +32,25 @@ def image_body(schema: type[BaseModel]) -> dict[str, Any]:
             ["application/zip", "application/x-tar", "application/gzip", "application/zstd"],
             _BINARY,
         ),
-        "multipart/form-data": {"schema": _FORM},
+        FORM: _form("Images, or exactly one archive."),
         "application/json": json_body,
         "text/csv": {"schema": {"type": "string"}, "example": _CSV},
         "application/x-ndjson": {"schema": {"type": "string"}, "example": _JSON_LINES},
     }
     return {"requestBody": {"required": True, "content": content}}
+
+
+def predict_body(schema: type[BaseModel]) -> dict[str, Any]:
+    """Images in a form, or what `schema` says as JSON."""
+    json_body = {"schema": inlined(schema.model_json_schema())}
+    content = {FORM: _form("Images."), "application/json": json_body}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _form(files: str) -> dict[str, Any]:
+    items = {"type": "string", "format": "binary"}
+    properties = {"files": {"type": "array", "items": items, "description": files}}
+    return {"schema": {"type": "object", "required": ["files"], "properties": properties}}
 
 
 def inlined(schema: dict[str, Any]) -> dict[str, Any]:

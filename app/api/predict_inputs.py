@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,35 +12,13 @@ from pydantic import ValidationError
 from sqlalchemy import select
 
 from app.api import schemas
+from app.api.bodies import FORM
 from app.api.multipart import read_files
 from app.core.errors import ImageRejected, InvalidRequest
 from app.core.runtime import Runtime
 from app.core.serving.admission import Place
 from app.core.storage import blob_key
 from app.core.tables import Dataset, Image
-
-FORM = "multipart/form-data"
-REQUEST_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            FORM: {
-                "schema": {
-                    "type": "object",
-                    "required": ["files"],
-                    "properties": {
-                        "files": {
-                            "type": "array",
-                            "items": {"type": "string", "format": "binary"},
-                        }
-                    },
-                }
-            },
-            "application/json": {"schema": schemas.PredictBody.model_json_schema()},
-        },
-    }
-}
-
 
 _OTHER_COMMAS = 10_000  # of a body, that are not between numbers
 

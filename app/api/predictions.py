@@ -10,6 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from app.api import predict_inputs as inputs
 from app.api import schemas
+from app.api.bodies import predict_body
 from app.api.deps import IdempotencyKeyHeader
 from app.api.errors import responses
 from app.api.guard import require
@@ -86,7 +87,7 @@ PredictingDep = Annotated[Predicting, Depends(get_predicting)]
     "/{name}:predict",
     response_model=None,
     responses=_ANSWERS,
-    openapi_extra=inputs.REQUEST_BODY,
+    openapi_extra=predict_body(schemas.PredictBody),
     summary="Labels for new images",
 )
 async def predict(predicting: PredictingDep, name: Reference) -> Response:
@@ -101,7 +102,7 @@ async def predict(predicting: PredictingDep, name: Reference) -> Response:
     "/{name}/versions/{version}:predict",
     response_model=None,
     responses=_ANSWERS,
-    openapi_extra=inputs.REQUEST_BODY,
+    openapi_extra=predict_body(schemas.PredictBody),
     summary="Labels for new images from a given version",
 )
 async def predict_with_version(
