@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import embedding, mining, quality, sets, time_to_quality, training
+from benchmarks import embedding, mining, quality, serving, sets, time_to_quality, training
 from temi.bench import bench
 
 Row = dict[str, Any]
@@ -58,6 +58,7 @@ PARTS: dict[str, Callable[[], Iterable[Row]]] = {
     "embedding": _embedding,
     "mining": lambda: mining.measure(mining.DEFAULT_ROWS),
     "time to quality": _time_to_quality,
+    "serving": lambda: serving.run(serving.parse(["--rounds", "5"]))["rounds"],
     "quality": lambda: quality.run([sets.digits(), sets.demo()], 1, quality.METHODS),
 }
 

@@ -230,7 +230,7 @@ def run(options: argparse.Namespace) -> Row:
     return found
 
 
-def main() -> None:
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=100, help="distinct photos")
     parser.add_argument("--width", type=int, default=640)
@@ -241,7 +241,11 @@ def main() -> None:
     parser.add_argument("--overload-minutes", type=float, default=0.0)
     parser.add_argument("--predict-images", type=int, default=0)
     parser.add_argument("--json", type=Path, help="write all figures there")
-    options = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    options = parse()
     found = run(options)
     if options.json:
         options.json.write_text(json.dumps(found, indent=2))
