@@ -58,7 +58,10 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     for column in columns:
         right = column.startswith(">")
         table.add_column(
-            column.removeprefix(">"), justify="right" if right else "left", overflow="fold"
+            column.removeprefix(">"),
+            justify="right" if right else "left",
+            overflow="fold",
+            no_wrap=column == "id",  # it is there to be copied
         )
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
