@@ -5,7 +5,9 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
+from app.api.predict_inputs import read_stored
 from app.core.runtime import Runtime
+from app.core.serving.admission import Admission
 from app.core.storage import blob_key
 from app.core.tables import Embedding, Image
 from tests.api.conftest import Json, work_on
@@ -53,6 +55,16 @@ def test_an_unknown_image_gets_an_error_in_its_place(client: TestClient) -> None
     assert found[1]["error"] is None
     alone = client.post(_URL, json={"image_ids": ["img_none"]}).json()["data"]
     assert alone[0]["error"]["code"] == "not_found"
+
+
+def test_an_image_of_another_tenant_is_unknown(client: TestClient, runtime: Runtime) -> None:
+    ids = _image_ids(client, 2)
+    with Admission(10, 10**6).enter() as place:
+        own = read_stored(runtime, "default", ids, place, 10)
+    with Admission(10, 10**6).enter() as place:
+        others = read_stored(runtime, "somebody", ids, place, 10)
+    assert all(isinstance(data, bytes) for data in own.contents)
+    assert [getattr(data, "code", "") for data in others.contents] == ["not_found"] * 2
 
 
 def test_by_embeddings_as_by_their_images(client: TestClient, runtime: Runtime) -> None:
