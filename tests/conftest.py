@@ -55,6 +55,8 @@ def _nothing_stays() -> Iterator[None]:
     """What a process remembers does not reach the next test."""
     get_settings.cache_clear()
     yield
+    for name in [name for name in os.environ if name.startswith("TEMI_")]:
+        del os.environ[name]  # a command hands its options to its children this way
     get_settings.cache_clear()
     idempotency._in_flight.clear()
     structlog.reset_defaults()
