@@ -18,7 +18,7 @@ from app.api.jobs import accept_job, accepted
 from app.api.models import Version
 from app.api.predict_place import place_in_line
 from app.core.access.actor import Actor
-from app.core.errors import ImageRejected, InvalidRequest
+from app.core.errors import ImageRejected
 from app.core.runtime import Runtime
 from app.core.serving import Outcome, Serving
 from app.core.serving.admission import Place
@@ -176,8 +176,6 @@ def _for_dataset(predicting: Predicting, target: Target, dataset_id: str) -> Res
 def _as_response(
     predicting: Predicting, target: Target, names: Sequence[str], outcomes: Sequence[Outcome]
 ) -> Response:
-    if not target.labels:
-        raise InvalidRequest("The model has no clusters.")
     answer = schemas.Predictions(
         model=schemas.ModelRef(name=target.name, version=target.version),
         data=[

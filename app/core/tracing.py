@@ -77,10 +77,6 @@ def _exporter(settings: Settings) -> "SpanExporter":
     return OTLPSpanExporter()
 
 
-def is_tracing() -> bool:
-    return _running is not None
-
-
 def span(name: str, **attributes: Any) -> AbstractContextManager["Span | None"]:
     """A step of whatever is going on, with values that are worth knowing."""
     if _running is None:

@@ -67,9 +67,6 @@ class LoadedModels:
     def __len__(self) -> int:
         return len(self._models)
 
-    def __contains__(self, files: ModelFiles) -> bool:
-        return files in self._models
-
     def get(self, files: ModelFiles) -> ServedModel | None:
         model = self._models.get(files)
         if model is not None:
