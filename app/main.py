@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 
 from app.api import (
     audit,
@@ -31,7 +31,7 @@ from app.api import (
     tus,
 )
 from app.api.errors import install_error_handlers, responses
-from app.api.guard import Access, get_actor
+from app.api.guard import Access, with_door
 from app.api.metrics import Metrics
 from app.api.middleware import BodyLimit, RequestContext
 from app.core import tracing
@@ -112,7 +112,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         oip.infer,
     ):
         app.include_router(
-            room.router, dependencies=[Depends(get_actor)], responses=responses(401, 403, 429)
+            room.router, dependencies=with_door(room.router), responses=responses(401, 403, 429)
         )
     for room in (system, oip.server):  # open to everybody: they tell nothing of the collections
         app.include_router(room.router)

@@ -2,13 +2,13 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import AwareDatetime
 from sqlalchemy import select
 
 from app.api.deps import ListingDep, TenantDep
 from app.api.errors import responses
-from app.api.guard import require
+from app.api.guard import Door
 from app.api.schemas.access import AuditEntry as ShownEntry
 from app.api.schemas.common import Page
 from app.core.tables import AuditEntry
@@ -16,7 +16,7 @@ from app.core.tables import AuditEntry
 router = APIRouter(
     prefix="/v1/audit",
     tags=["access"],
-    dependencies=[require("admin")],
+    dependencies=[Depends(Door("admin"))],
     responses=responses(422, 503),
 )
 

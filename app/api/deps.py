@@ -10,7 +10,6 @@ from pydantic import BaseModel
 from sqlalchemy import Row, Select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from app.api.guard import get_actor
 from app.core.access.actor import Actor
 from app.core.errors import InvalidRequest
 from app.core.runtime import Runtime
@@ -41,6 +40,12 @@ async def get_references(request: Request) -> References:
 
 
 ReferencesDep = Annotated[References, Depends(get_references)]
+
+
+async def get_actor(request: Request) -> Actor:
+    """Whom the door let in."""
+    actor: Actor = request.state.actor
+    return actor
 
 
 ActorDep = Annotated[Actor, Depends(get_actor)]

@@ -2,12 +2,12 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Depends, Path, Request, Response
 from sqlalchemy import select
 
 from app.api.deps import ListingDep, RuntimeDep, TenantDep
 from app.api.errors import responses
-from app.api.guard import require
+from app.api.guard import Door
 from app.api.schemas.access import CreatedKey, Key, KeyCreate
 from app.api.schemas.common import Page
 from app.core.access.keys import create_key, revoke_key
@@ -16,7 +16,7 @@ from app.core.tables import ApiKey
 router = APIRouter(
     prefix="/v1/keys",
     tags=["access"],
-    dependencies=[require("admin")],
+    dependencies=[Depends(Door("admin"))],
     responses=responses(422, 503),
 )
 

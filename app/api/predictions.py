@@ -13,7 +13,7 @@ from app.api import schemas
 from app.api.bodies import predict_body
 from app.api.deps import IdempotencyKeyHeader
 from app.api.errors import responses
-from app.api.guard import require
+from app.api.guard import Door
 from app.api.jobs import accept_job, accepted
 from app.api.models import Version
 from app.api.predict_place import place_in_line
@@ -28,7 +28,7 @@ router = APIRouter(
     prefix="/v1/models",
     tags=["models"],
     responses=responses(401, 403, 404, 409, 413, 422, 429, 503),
-    dependencies=[require("predict")],
+    dependencies=[Depends(Door("predict"))],
 )
 
 Reference = Annotated[str, Path(max_length=170, description="`name` or `name@alias`.")]

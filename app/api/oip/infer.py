@@ -9,7 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 from app.api import schemas
 from app.api.bodies import inlined
 from app.api.deps import ReferencesDep, RuntimeDep, ServingDep, TenantDep
-from app.api.guard import require
+from app.api.guard import Door
 from app.api.oip import binary
 from app.api.oip.addresses import ModelName, VersionName, numbered, refusals
 from app.api.oip.answers import to_response
@@ -25,7 +25,7 @@ router = APIRouter(
     prefix="/v2/models",
     tags=["inference protocol"],
     responses=refusals(413, 415),
-    dependencies=[require("predict")],
+    dependencies=[Depends(Door("predict"))],
 )
 _BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 _EXAMPLE = {

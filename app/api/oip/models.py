@@ -3,13 +3,13 @@
 import asyncio
 import time
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api import schemas
 from app.api.deps import ReferencesDep, ServingDep, SessionDep, TenantDep
-from app.api.guard import require
+from app.api.guard import Door
 from app.api.oip.addresses import ModelName, VersionName, numbered, refusals
 from app.core.cluster_names import current_names
 from app.core.errors import ModelLoading
@@ -22,7 +22,7 @@ router = APIRouter(
     prefix="/v2/models",
     tags=["inference protocol"],
     responses=refusals(),
-    dependencies=[require("predict")],
+    dependencies=[Depends(Door("predict"))],
 )
 _PATIENCE_SECONDS = 0.5  # with a model that is being loaded: probes do not wait long
 _LOOK_SECONDS = 0.02

@@ -2,20 +2,22 @@
 stretches: the API stays small and quick without it."""
 
 import os
+import socket
 import threading
 import time
-from multiprocessing.connection import Connection
+from collections.abc import Iterator
 
 from app.core.logs import adopt_libraries, configure_logging
 from app.core.processes import die_with_parent
 from app.core.serving.engine import Engine
-from app.core.serving.messages import FromChild
+from app.core.serving.messages import FromChild, ToChild
+from app.core.serving.wire import pack, receive
 from app.core.settings import Settings
 
 _LOOK_SECONDS = 1.0
 
 
-def main(settings: Settings, connection: Connection, parent_pid: int) -> None:
+def main(settings: Settings, connection: socket.socket, parent_pid: int) -> None:
     """Until the API hangs up, or there has been nothing to do for a long time."""
     die_with_parent(parent_pid)
     configure_logging(settings)
@@ -23,16 +25,26 @@ def main(settings: Settings, connection: Connection, parent_pid: int) -> None:
 
     def send(*messages: FromChild) -> None:
         with lock:
-            connection.send(messages)
+            connection.sendall(pack(messages))
 
     engine = Engine(settings, send)
     adopt_libraries()  # torch came with it
     threading.Thread(target=_end_when_idle, args=(engine,), daemon=True).start()
-    try:
-        while True:
-            engine.take(connection.recv())
-    except (EOFError, ConnectionResetError, BrokenPipeError):
-        return  # the API has gone
+    messages, reading = receive(connection), threading.Lock()
+    other = threading.Thread(target=_take_all, args=(messages, reading, engine), daemon=True)
+    other.start()
+    _take_all(messages, reading, engine)
+
+
+def _take_all(messages: Iterator[ToChild], reading: threading.Lock, engine: Engine) -> None:
+    """Two threads do this: while one works on what it read, the other one reads on."""
+    while True:
+        with reading:
+            try:
+                message = next(messages)
+            except (StopIteration, OSError):
+                return  # the API has gone
+        engine.take(message, may_work=True)
 
 
 def _end_when_idle(engine: Engine) -> None:

@@ -37,7 +37,7 @@ log = structlog.get_logger()
 
 
 class Engine:
-    """`take` returns at once; answers go to `send`, some of them together, from any thread."""
+    """Answers go to `send`, some of them together, from any thread."""
 
     def __init__(self, settings: Settings, send: Callable[..., None]) -> None:
         self._settings = settings
@@ -57,7 +57,8 @@ class Engine:
         self._loader = threading.Thread(target=self._keep_loading, name="loader", daemon=True)
         self._loader.start()
 
-    def take(self, message: ToChild) -> None:
+    def take(self, message: ToChild, *, may_work: bool = False) -> None:
+        """Returns at once, unless the caller offers to do the work."""
         with self._lock:
             self._used_at = time.monotonic()
             model = self._models.get(message.model)
@@ -66,7 +67,7 @@ class Engine:
             if model is None:
                 self._load_later(message)
         if model is not None and isinstance(message, Ask):
-            self._lanes.put(Request(message, model))
+            self._lanes.put(Request(message, model), may_work=may_work)
 
     @property
     def is_idle(self) -> bool:

@@ -70,11 +70,19 @@ class Lanes:
         for lane in self._lanes:
             lane.start()
 
-    def put(self, request: Request) -> None:
+    def put(self, request: Request, *, may_work: bool = False) -> None:
+        """Whoever `may_work` does so at once if nobody else works: to wake up another thread
+        would take longer than to pass on a small picture."""
+        pieces = [_Piece(request, index) for index in range(request.pieces)]
         with self._changed:
-            queue = self._waiting.setdefault(request.key, deque())
-            queue.extend(_Piece(request, index) for index in range(request.pieces))
-            self._changed.notify(request.pieces)
+            alone = may_work and self._busy == 0 and not self._waiting and len(pieces) == 1
+            if alone:
+                self._busy += 1
+            else:
+                self._waiting.setdefault(request.key, deque()).extend(pieces)
+                self._changed.notify(len(pieces))
+        if alone:
+            self._work_as_lane(pieces, self._threads)
 
     def close(self) -> None:
         with self._changed:
@@ -86,18 +94,23 @@ class Lanes:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._closed and not self._waiting:
+                while not self._closed and (not self._waiting or self._busy >= self._threads):
                     self._changed.wait()
                 if self._closed:
                     return
                 pieces = self._take()
                 self._busy += 1
                 alone = self._busy == 1 and not self._waiting
-            try:
-                self._work(pieces, self._threads if alone else 1)
-            finally:
-                with self._changed:
-                    self._busy -= 1
+            self._work_as_lane(pieces, self._threads if alone else 1)
+
+    def _work_as_lane(self, pieces: list[_Piece], threads: int) -> None:
+        try:
+            self._work(pieces, threads)
+        finally:
+            with self._changed:
+                self._busy -= 1
+                if self._waiting:
+                    self._changed.notify()
 
     def _take(self) -> list[_Piece]:
         """From the queue whose first has waited longest; other free lanes get their share."""

@@ -8,8 +8,8 @@ that turns out to be damaged never takes over.
 import asyncio
 import time
 from collections import OrderedDict
-from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 from sqlalchemy import select
@@ -47,7 +47,7 @@ class _Known:
     target: Target
     looked_at: float
     look: "asyncio.Task[Target] | None" = None
-    loading: "Future[None] | None" = None
+    loading: "asyncio.Future[Any] | None" = None
     failed_at: float | None = None
 
 

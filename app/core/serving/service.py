@@ -4,15 +4,11 @@ import asyncio
 import itertools
 import multiprocessing
 import os
-import queue
-import threading
+import socket
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
-from multiprocessing.connection import Connection
+from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 
 import numpy as np
@@ -37,24 +33,23 @@ from app.core.serving.messages import (
     Unloaded,
 )
 from app.core.serving.watching import Watcher
+from app.core.serving.wire import Wire, pack
 from app.core.settings import Settings
 from app.core.storage import LocalStorage
 
 _MOST_SENDS = 2  # of one message: what was under way when a process died is tried once more
 _RESTART_SECONDS = 0.5
 _PREPARE_SECONDS = 120.0
-_FITS_THE_PIPE = 64 * 1024
+_DIED = "The process that computes died; a new one starts with the next request."
 log = structlog.get_logger()
 
+Result = list[Outcome] | None
 
-@dataclass(eq=False)
+
+@dataclass(frozen=True, eq=False)
 class _Child:
     process: BaseProcess
-    connection: Connection
-    lock: threading.Lock = field(default_factory=threading.Lock)  # of sending
-
-
-Result = list[Outcome] | ServiceError | None
+    wire: Wire
 
 
 @dataclass(eq=False)
@@ -62,31 +57,24 @@ class _Open:
     """A message whose answer is still to come."""
 
     message: ToChild
-    settle: Callable[[Result], None]
-    child: _Child | None = None
+    answer: "asyncio.Future[Result]"
     sends: int = 0
-
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.message.images)) if isinstance(self.message, Ask) else 0
 
 
 class Serving:
-    """Threads may call it at once; nothing but `prepare` waits for the other process."""
+    """Belongs to the event loop of the first who asks; other threads may `prepare`."""
 
     def __init__(self, settings: Settings, watcher: Watcher | None = None) -> None:
         self._settings = settings
         self._watcher = watcher or Watcher()
         self.admission = Admission(settings.predict_queue, settings.predict_queue_bytes)
         self._ids = itertools.count(1)
-        self._lock = threading.Lock()  # of all below
         self._open: dict[int | ModelFiles, _Open] = {}
-        self._loading: dict[ModelFiles, Future[None]] = {}
         self._loaded: dict[ModelFiles, Loaded] = {}
         self._child: _Child | None = None
-        self._outbox: queue.SimpleQueue[_Open | None] = queue.SimpleQueue()
-        self._writer: threading.Thread | None = None
+        self._starting: asyncio.Task[None] | None = None
         self._started_at = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def predict(
         self,
@@ -111,160 +99,138 @@ class Serving:
             images=tuple(images),
             features=features,
         )
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Result] = loop.create_future()
-        self._send(ask.id, _Open(ask, partial(_settle_in, loop, future)))
         try:
             with tracing.span("predict", folder=model.folder, images=len(images), loaded=ready):
                 async with asyncio.timeout(seconds):
-                    result = await future
+                    outcomes = await self._send(ask.id, ask)
         except TimeoutError:
             if model in self._loaded:
                 raise DeadlineExceeded("Its turn did not come in time; try again.") from None
             raise ModelLoading("The model is still being loaded; try again.") from None
         finally:
-            with self._lock:
-                self._open.pop(ask.id, None)
-        if isinstance(result, ServiceError):
-            raise result
-        assert result is not None
-        return result
+            self._open.pop(ask.id, None)
+        assert outcomes is not None
+        return outcomes
 
-    def load(self, model: ModelFiles, sample: tuple[str, ...] = ()) -> "Future[None]":
-        """Done when the model answers; fails with what is wrong with it."""
-        with self._lock:
-            future = self._loading.get(model)
-            if future is not None:
-                return future
-            future = Future()
-            if model in self._loaded:
-                future.set_result(None)
-                return future
-            self._loading[model] = future
-        self._send(model, _Open(Load(model=model, sample=sample), partial(self._end_load, model)))
-        return future
+    def load(self, model: ModelFiles, sample: tuple[str, ...] = ()) -> "asyncio.Future[Result]":
+        """Done when the model answers; fails with what is wrong with it. Many share it: whoever
+        waits for it shields it."""
+        if model in self._open:
+            return self._open[model].answer
+        if model in self._loaded:
+            done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+            done.set_result(None)
+            return done
+        loading = self._send(model, Load(model=model, sample=sample))
+        loading.add_done_callback(_take_note)
+        return loading
 
     def prepare(self, model: ModelFiles, sample: tuple[str, ...] = ()) -> None:
         """Before an alias moves to it: refuses a version whose files are not what they were, and
-        has it loaded if this process is answering at all. Waits for that."""
+        has it loaded if this process is answering at all. Waits for that, in another thread."""
         verify_files(LocalStorage(self._settings.blob_dir), model)
-        if self._loaded:
-            with suppress(TimeoutError):  # then it is loaded when the first one asks
-                self.load(model, sample).result(_PREPARE_SECONDS)
+        if not self._loaded or self._loop is None:
+            return
+
+        async def load() -> None:
+            await asyncio.shield(self.load(model, sample))
+
+        with suppress(TimeoutError):  # then it is loaded when the first one asks
+            asyncio.run_coroutine_threadsafe(load(), self._loop).result(_PREPARE_SECONDS)
 
     def is_loaded(self, model: ModelFiles) -> bool:
         return model in self._loaded
 
     def loaded(self) -> list[Loaded]:
-        with self._lock:
-            return list(self._loaded.values())
+        return list(self._loaded.values())
 
     def close(self) -> None:
-        with self._lock:
+        if self._starting is not None:
+            self._starting.cancel()
+        if self._child is not None:
             ended, self._child = self._child, None
-            writer, self._writer = self._writer, None
-        if writer is not None:
-            self._outbox.put(None)
-            writer.join()
-        if ended is not None:
             ended.process.kill()
             ended.process.join()
-            ended.connection.close()
+            ended.wire.hang_up()
 
-    def _send(self, key: int | ModelFiles, opened: _Open) -> None:
-        with self._lock:
-            self._open[key] = opened
-            alone = len(self._open) == 1
-            running = self._child
-            if self._writer is None:
-                self._writer = threading.Thread(target=self._write, name="serving", daemon=True)
-                self._writer.start()
-        # One alone need not wait for another thread; in a crowd nobody waits for a full pipe.
-        if alone and running is not None and opened.size <= _FITS_THE_PIPE:
-            self._pass_on(opened, running)
-        else:
-            self._outbox.put(opened)
+    def _send(self, key: int | ModelFiles, message: ToChild) -> "asyncio.Future[Result]":
+        loop = self._loop = asyncio.get_running_loop()
+        opened = self._open[key] = _Open(message, loop.create_future())
+        if self._child is not None:
+            self._pass_on(opened, self._child)
+        elif self._starting is None:
+            self._starting = asyncio.create_task(self._start())
+        return opened.answer
 
-    def _write(self) -> None:
-        """Starts the other process, too: it ends with the thread that started it."""
-        while (opened := self._outbox.get()) is not None:
-            self._pass_on(opened, self._child or self._start())
-
-    def _pass_on(self, opened: _Open, running: _Child) -> None:
-        opened.child = running
+    def _pass_on(self, opened: _Open, to: _Child) -> None:
         opened.sends += 1
-        try:
-            with running.lock:
-                running.connection.send(opened.message)
-        except OSError:
-            self._bury(running)
+        to.wire.send(pack(opened.message))
 
-    def _start(self) -> _Child:
-        time.sleep(max(0.0, self._started_at + _RESTART_SECONDS - time.monotonic()))
-        self._started_at = time.monotonic()
+    async def _start(self) -> None:
+        """All that is open by then goes to the new process."""
+        try:
+            await asyncio.sleep(self._started_at + _RESTART_SECONDS - time.monotonic())
+            self._started_at = time.monotonic()
+            process, connection = self._start_process()
+            wire = await Wire.over(connection, self._hear, self._bury)
+        except OSError as error:  # no memory, no processes left
+            log.exception("serving_process_not_started")
+            self._fail(self._open, PredictorUnavailable(f"It cannot be started: {error}"[:300]))
+        else:
+            self._child = _Child(process, wire)
+            for opened in list(self._open.values()):
+                self._pass_on(opened, self._child)
+        finally:
+            self._starting = None
+
+    def _start_process(self) -> tuple[BaseProcess, socket.socket]:
         context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-        ours, theirs = context.Pipe()
-        arguments = (self._settings, theirs, os.getpid())
-        process = context.Process(  # a daemon: nobody waits for it at the end
-            target=child.main, args=arguments, name="temi-serving", daemon=True
-        )
-        process.start()
-        theirs.close()
-        started = _Child(process, ours)
-        with self._lock:
-            self._child = started
-        threading.Thread(target=self._read, args=(started,), daemon=True).start()
-        return started
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = context.Process(  # a daemon: nobody waits for it at the end
+                target=child.main,
+                args=(self._settings, theirs, os.getpid()),
+                name="temi-serving",
+                daemon=True,
+            )
+            process.start()
+        return process, ours
 
-    def _read(self, running: _Child) -> None:
-        try:
-            while True:
-                for message in running.connection.recv():
-                    self._hear(message)
-        except (EOFError, OSError):
-            self._bury(running)
-
-    def _bury(self, dead: _Child) -> None:
+    def _bury(self, wire: Wire) -> None:
         """What it still owed goes to its successor, once."""
-        with self._lock:
-            if self._child is dead:
-                self._child = None
-                self._loaded.clear()
-            elif self._writer is None:
-                return  # closed on purpose
-            owed = [(key, o) for key, o in self._open.items() if o.child is dead]
-            for _, opened in owed:
-                opened.child = None
-        if owed:
-            log.error("serving_process_died", owed=len(owed))
-        for key, opened in owed:
-            if opened.sends < _MOST_SENDS:
-                self._outbox.put(opened)
-            else:
-                detail = "The process that computes died; a new one starts with the next request."
-                self._settle(key, PredictorUnavailable(detail))
+        if self._child is None or self._child.wire is not wire:
+            return  # closed on purpose
+        self._child.process.kill()  # hung up, and of no use if it lives
+        self._child = None
+        self._loaded.clear()
+        if not self._open:
+            return
+        log.error("serving_process_died", owed=len(self._open))
+        lost = [key for key, opened in self._open.items() if opened.sends >= _MOST_SENDS]
+        self._fail(lost, PredictorUnavailable(_DIED))
+        if self._open:
+            self._starting = asyncio.create_task(self._start())
 
-    def _hear(self, message: FromChild) -> None:
-        match message:
-            case Answer():
-                self._settle(message.id, message.outcomes)
-                for batch in message.batches:
-                    self._watcher.batch(batch.size, batch.wait_seconds, batch.compute_seconds)
-            case Refusal():
-                self._settle(message.id, message.error)
-            case Loaded():
-                self._note_loaded(message)
-            case NotLoaded():
-                self._settle(message.model, message.error)
-            case Unloaded():
-                with self._lock:
+    def _hear(self, messages: Sequence[FromChild]) -> None:
+        for message in messages:
+            match message:
+                case Answer():
+                    self._settle(message.id, message.outcomes)
+                    for batch in message.batches:
+                        self._watcher.batch(batch.size, batch.wait_seconds, batch.compute_seconds)
+                case Refusal():
+                    self._fail([message.id], message.error)
+                case Loaded():
+                    self._note_loaded(message)
+                case NotLoaded():
+                    self._fail([message.model], message.error)
+                case Unloaded():
                     self._loaded.pop(message.model, None)
-                self._watcher.unloaded(message.reason)
-                self._watcher.loaded(len(self._loaded), message.bytes)
+                    self._watcher.unloaded(message.reason)
+                    self._watcher.loaded(len(self._loaded), message.bytes)
 
     def _note_loaded(self, message: Loaded) -> None:
-        with self._lock:
-            self._loaded[message.model] = message
+        self._loaded[message.model] = message
         self._settle(message.model, None)
         self._watcher.loaded(len(self._loaded), message.bytes)
         if message.trials:
@@ -274,27 +240,19 @@ class Serving:
             self._watcher.load_seconds(message.seconds)
             log.info("model_loaded", folder=message.model.folder, seconds=message.seconds)
 
-    def _end_load(self, model: ModelFiles, result: Result) -> None:
-        with self._lock:
-            future = self._loading.pop(model)
-        if isinstance(result, ServiceError):
-            future.set_exception(result)
-        else:
-            future.set_result(None)
-
     def _settle(self, key: int | ModelFiles, result: Result) -> None:
-        with self._lock:
+        opened = self._open.pop(key, None)
+        if opened is not None and not opened.answer.done():  # else nobody waits any more
+            opened.answer.set_result(result)
+
+    def _fail(self, keys: Iterable[int | ModelFiles], error: ServiceError) -> None:
+        for key in list(keys):
             opened = self._open.pop(key, None)
-        if opened is not None:  # else nobody waits any more
-            opened.settle(result)
+            if opened is not None and not opened.answer.done():
+                opened.answer.set_exception(error)
 
 
-def _settle_in(
-    loop: asyncio.AbstractEventLoop, future: "asyncio.Future[Result]", result: Result
-) -> None:
-    def settle() -> None:
-        if not future.done():
-            future.set_result(result)
-
-    with suppress(RuntimeError):  # the loop has ended
-        loop.call_soon_threadsafe(settle)
+def _take_note(loading: "asyncio.Future[Result]") -> None:
+    """Those who wait are told themselves: no need to complain that nobody looked."""
+    if not loading.cancelled():
+        loading.exception()
