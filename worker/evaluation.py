@@ -9,10 +9,7 @@ import numpy.typing as npt
 from app.core.datasets import iterate_images
 from temi.analysis.centers import center_distances
 from temi.analysis.confidence import ConfidenceTally
-from temi.analysis.pairs import neighbor_precision
 from temi.config import TrainConfig
-from temi.kmeans import kmeans
-from temi.metrics import evaluate
 from temi.model import ClusterModel
 from worker.context import JobContext
 
@@ -47,6 +44,11 @@ def evaluate_clustering(
     del metrics["cluster_sizes"]
     metrics |= {"temi": None, "kmeans": None, "neighbor_precision": None}
     if labels := dataset_labels(context):
+        # Brings scikit-learn in, two seconds that a collection without labels saves.
+        from temi.analysis.pairs import neighbor_precision
+        from temi.kmeans import kmeans
+        from temi.metrics import evaluate
+
         metrics["temi"] = evaluate(labels, assigned).as_dict()
         if config is not None:
             baseline = kmeans(features, config.n_clusters, seed=config.seed)
