@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
 
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 from temi.config import TrainConfig
 
 DIM = 1280  # of efficientnet_lite0
@@ -65,7 +65,7 @@ def small_files(manifest: dict[str, Any], seed: int = 0) -> dict[str, bytes]:
     }
 
 
-def write_files(storage: LocalStorage, folder: str, files: dict[str, bytes]) -> dict[str, str]:
+def write_files(storage: Storage, folder: str, files: dict[str, bytes]) -> dict[str, str]:
     """Returns what the registry notes of them."""
     for name, data in files.items():
         storage.write(f"{folder}/{name}", data)

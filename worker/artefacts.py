@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.format import open_memmap
 
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 from temi.standardize import chunks
 
 
@@ -18,19 +18,19 @@ def content_key(*parts: object) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def save_array(storage: LocalStorage, key: str, array: npt.NDArray[Any]) -> None:
+def save_array(storage: Storage, key: str, array: npt.NDArray[Any]) -> None:
     with storage.writing(key) as file:
         np.save(file, array, allow_pickle=False)
 
 
-def load_array(storage: LocalStorage, key: str) -> npt.NDArray[Any]:
+def load_array(storage: Storage, key: str) -> npt.NDArray[Any]:
     """Memory-mapped: a stage reads the rows it needs, not the file."""
     array: npt.NDArray[Any] = np.load(storage.path(key), mmap_mode="r", allow_pickle=False)
     return array
 
 
 def gather_rows(
-    storage: LocalStorage,
+    storage: Storage,
     key: str,
     pieces: Sequence[str],
     piece: npt.NDArray[np.integer],
@@ -48,10 +48,10 @@ def gather_rows(
         gathered.flush()
 
 
-def save_json(storage: LocalStorage, key: str, value: Mapping[str, Any]) -> None:
+def save_json(storage: Storage, key: str, value: Mapping[str, Any]) -> None:
     storage.write(key, json.dumps(value, indent=2, sort_keys=True).encode())
 
 
-def load_json(storage: LocalStorage, key: str) -> dict[str, Any]:
+def load_json(storage: Storage, key: str) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(storage.read(key))
     return value

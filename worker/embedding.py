@@ -19,7 +19,7 @@ from app.core.access.actor import DEFAULT_TENANT
 from app.core.embeddings import add_embedding, earlier_folders
 from app.core.errors import Conflict
 from app.core.images import decode_image
-from app.core.storage import LocalStorage, blob_key
+from app.core.storage import Storage, blob_key
 from app.core.tables import Image
 from temi.backbones import Backbone
 from temi.embed import embed_images
@@ -40,7 +40,7 @@ class EmbeddingFiles:
     Tenants share none: who finds features already made learns that another has these images.
     """
 
-    storage: LocalStorage
+    storage: Storage
     tenant: str
     fingerprint: str | None
     backbone_key: str
@@ -102,7 +102,7 @@ def embed_dataset(
     join_pieces(files.storage, files.features_key, plan)
 
 
-def join_pieces(storage: LocalStorage, features_key: str, plan: Plan) -> None:
+def join_pieces(storage: Storage, features_key: str, plan: Plan) -> None:
     """The features out of all pieces; shards among them are then dropped."""
     try:
         gather_rows(storage, features_key, plan.pieces, plan.piece, plan.row)

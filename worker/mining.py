@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 from temi.neighbors import mine_neighbors
 from worker.artefacts import load_array, load_json, save_array, save_json
 from worker.context import JobContext
@@ -14,7 +14,7 @@ from worker.context import JobContext
 
 @dataclass(frozen=True)
 class NeighborFiles:
-    storage: LocalStorage
+    storage: Storage
     prefix: str  # names the features
     k: int
 

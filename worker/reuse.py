@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 from worker.artefacts import load_array
 
 Hashes = npt.NDArray[np.uint8]
@@ -26,7 +26,7 @@ class Plan:
 
 
 def plan_reuse(
-    storage: LocalStorage, folder: str, hashes: Hashes, earlier: Iterable[str], shard: int
+    storage: Storage, folder: str, hashes: Hashes, earlier: Iterable[str], shard: int
 ) -> Plan:
     """Look the images up in ``earlier`` folders, in their order, and cut the rest into shards."""
     wanted, first, place = np.unique(as_keys(hashes), return_index=True, return_inverse=True)
@@ -64,7 +64,7 @@ def as_keys(hashes: Hashes) -> npt.NDArray[np.bytes_]:
 
 
 def _look_up(
-    storage: LocalStorage, folder: str, wanted: npt.NDArray[np.bytes_]
+    storage: Storage, folder: str, wanted: npt.NDArray[np.bytes_]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
     """Which of the wanted ones a folder has, and in which row."""
     nothing = np.zeros(len(wanted), dtype=bool), np.zeros(len(wanted), dtype=np.int64)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 from temi.backbones import Backbone, load_backbone
 from worker.context import JobContext
 from worker.embedding import EmbeddingFiles, embed_dataset
@@ -18,7 +18,7 @@ class EmbeddedJob:
     context: JobContext
 
     @property
-    def storage(self) -> LocalStorage:
+    def storage(self) -> Storage:
         return self.context.runtime.storage
 
     @property

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.core.clock import db_now
 from app.core.runtime import Runtime
-from app.core.storage import Batch, LocalStorage, blob_key
+from app.core.storage import Batch, Storage, blob_key
 from app.core.tables import CondemnedBlob, Image
 
 THUMBNAIL_SIZES = (64, 128, 256, 512)
@@ -25,7 +25,7 @@ def thumbnail_key(sha256: str, size: int) -> str:
     return f"thumbnails/{sha256[:2]}/{sha256}-{size}.webp"
 
 
-def keep_blob(storage: LocalStorage, sha256: str, data: bytes, batch: Batch | None = None) -> None:
+def keep_blob(storage: Storage, sha256: str, data: bytes, batch: Batch | None = None) -> None:
     """Store the bytes, or make those that are there young, so that no sweep takes them."""
     try:
         os.utime(storage.path(blob_key(sha256)))

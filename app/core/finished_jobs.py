@@ -12,7 +12,7 @@ from app.core.errors import DatasetInUse, JobUnfinished, NotRetryable
 from app.core.job_records import add_log
 from app.core.job_requests.ingest import drop_upload
 from app.core.jobs import FINAL, get_job
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 from app.core.tables import Dataset, DatasetIssue, Image, Job
 
 _MAY_PASS = ("worker_crashed", "storage_full", "out_of_memory", "internal_error", "cancelled")
@@ -23,7 +23,7 @@ def may_pass(error: Mapping[str, Any] | None) -> bool:
     return error is None or error.get("code") in _MAY_PASS
 
 
-def retry_job(session: Session, storage: LocalStorage, tenant: str, job_id: str) -> Job:
+def retry_job(session: Session, storage: Storage, tenant: str, job_id: str) -> Job:
     """Queue a job that failed or was cancelled again; what it has saved is used again."""
     dataset_id = get_job(session, tenant, job_id).dataset_id
     dataset = get_dataset(session, tenant, dataset_id, lock=True)
@@ -42,7 +42,7 @@ def retry_job(session: Session, storage: LocalStorage, tenant: str, job_id: str)
     return job
 
 
-def delete_job(session: Session, storage: LocalStorage, tenant: str, job_id: str) -> None:
+def delete_job(session: Session, storage: Storage, tenant: str, job_id: str) -> None:
     """Its row, records and files. What it made (clusterings, models, exports) stays."""
     job = get_job(session, tenant, job_id, lock=True)
     _check_finished(job)
@@ -51,7 +51,7 @@ def delete_job(session: Session, storage: LocalStorage, tenant: str, job_id: str
     drop_job_files(storage, job)
 
 
-def drop_job_files(storage: LocalStorage, job: Job) -> None:
+def drop_job_files(storage: Storage, job: Job) -> None:
     """Whatever of the storage belongs to this job alone."""
     storage.delete_folder(f"jobs/{job.id}")
     if job.kind == "ingest":
@@ -71,7 +71,7 @@ def _check_unchanged(dataset: Dataset, job: Job) -> None:
         raise NotRetryable("The dataset's images have changed since; start a new job.")
 
 
-def _prepare_ingest(session: Session, storage: LocalStorage, dataset: Dataset, job: Job) -> None:
+def _prepare_ingest(session: Session, storage: Storage, dataset: Dataset, job: Job) -> None:
     """The dataset as if the images were being sent for the first time."""
     first = job.config["first_position"]
     key = job.config["source"].get("key")

@@ -8,7 +8,7 @@ from app.core.archives import ArchiveLimits
 from app.core.db import Database
 from app.core.queue import make_celery
 from app.core.settings import Settings
-from app.core.storage import LocalStorage
+from app.core.storage import Storage, open_storage
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -23,8 +23,8 @@ class Runtime:
         return Database(self.settings.sqlalchemy_url)
 
     @cached_property
-    def storage(self) -> LocalStorage:
-        return LocalStorage(self.settings.blob_dir)
+    def storage(self) -> Storage:
+        return open_storage(self.settings)
 
     @cached_property
     def celery(self) -> "Celery":

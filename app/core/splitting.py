@@ -14,7 +14,7 @@ from app.core.clusterings import get_clustering
 from app.core.datasets import iterate_images
 from app.core.errors import FeaturesMissing, InvalidRequest, QueueFull
 from app.core.runtime import Runtime
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 from app.core.tables import Assignment, Cluster, Clustering, Dataset, Image
 
 Ids = npt.NDArray[np.bytes_]
@@ -98,7 +98,7 @@ def _members(session: Session, clustering_id: str, cluster_id: int) -> tuple[Ids
 
 def _stored_hashes(
     session: Session,
-    storage: LocalStorage,
+    storage: Storage,
     clustering: Clustering,
     features: npt.NDArray[np.float32],
 ) -> Iterator[Hashes]:
@@ -161,7 +161,7 @@ def _parts(
     return part_of
 
 
-def _load(storage: LocalStorage, key: str) -> npt.NDArray[Any]:
+def _load(storage: Storage, key: str) -> npt.NDArray[Any]:
     """Memory-mapped: only the rows of the cluster are read."""
     try:
         array: npt.NDArray[Any] = np.load(storage.path(key), mmap_mode="r", allow_pickle=False)

@@ -24,7 +24,7 @@ from app.core.errors import (
 )
 from app.core.ids import new_id
 from app.core.runtime import Runtime
-from app.core.storage import LocalStorage, raise_if_full
+from app.core.storage import Storage, raise_if_full
 from app.core.tables import Job, Upload
 
 _HOUR = 3600.0
@@ -61,14 +61,14 @@ def get_upload(session: Session, tenant: str, upload_id: str, *, lock: bool = Fa
     return found
 
 
-def received_bytes(storage: LocalStorage, upload_id: str) -> int:
+def received_bytes(storage: Storage, upload_id: str) -> int:
     try:
         return storage.path(upload_key(upload_id)).stat().st_size
     except FileNotFoundError:
         return 0
 
 
-def settled_offset(storage: LocalStorage, upload: Upload) -> int:
+def settled_offset(storage: Storage, upload: Upload) -> int:
     """The offset to go on from, once nobody writes any more."""
     with _locked(storage, upload.id) as file:
         return file.seek(0, os.SEEK_END)
@@ -97,7 +97,7 @@ class Appender:
 
 
 @contextmanager
-def appending(storage: LocalStorage, upload: Upload, offset: int) -> Iterator[Appender]:
+def appending(storage: Storage, upload: Upload, offset: int) -> Iterator[Appender]:
     """What was written stays, also if the block fails: the sender goes on from there."""
     with _locked(storage, upload.id) as file:
         appender = Appender(file, upload)
@@ -109,7 +109,7 @@ def appending(storage: LocalStorage, upload: Upload, offset: int) -> Iterator[Ap
             os.fsync(file.fileno())
 
 
-def use_upload(session: Session, storage: LocalStorage, tenant: str, upload_id: str) -> str:
+def use_upload(session: Session, storage: Storage, tenant: str, upload_id: str) -> str:
     """The key of a finished upload. Its row goes in this transaction: it is used only once."""
     upload = get_upload(session, tenant, upload_id, lock=True)
     received = received_bytes(storage, upload.id)
@@ -157,15 +157,15 @@ def _remove_ownerless(runtime: Runtime) -> int:
     return len(ownerless)
 
 
-def _files(storage: LocalStorage) -> Iterator[Path]:
+def _files(storage: Storage) -> Iterator[Path]:
     for name in ("uploads", "listings"):
-        folder = storage.root / name
+        folder = storage.path(name)
         if folder.is_dir():
             yield from folder.iterdir()
 
 
 @contextmanager
-def _locked(storage: LocalStorage, upload_id: str) -> Iterator[IO[bytes]]:
+def _locked(storage: Storage, upload_id: str) -> Iterator[IO[bytes]]:
     """The file of an upload, for one writer at a time in all processes of this machine."""
     path = storage.path(upload_key(upload_id))
     path.parent.mkdir(parents=True, exist_ok=True)

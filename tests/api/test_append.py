@@ -124,7 +124,7 @@ def test_a_dataset_in_use_is_not_added_to(client: TestClient, work: Work, runtim
     url = f"/v1/datasets/{job['dataset_id']}/images"
     answer = client.post(url, content=zip_of(_MORE))
     assert (answer.status_code, answer.json()["code"]) == (409, "dataset_in_use")
-    assert len(list((runtime.storage.root / "uploads").iterdir())) == 1  # the second is dropped
+    assert len(list((runtime.settings.blob_dir / "uploads").iterdir())) == 1
 
 
 def test_a_failed_dataset_can_be_filled(client: TestClient, work: Work) -> None:

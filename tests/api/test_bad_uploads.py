@@ -26,7 +26,7 @@ def _expect(answer: Any, status: int, code: str, runtime: Runtime) -> None:
     with runtime.db.read() as session:
         assert session.scalar(select(func.count()).select_from(Dataset)) == 0
         assert session.scalar(select(func.count()).select_from(Job)) == 0
-    leftovers = [path for path in runtime.storage.root.rglob("*") if path.is_file()]
+    leftovers = [path for path in runtime.settings.blob_dir.rglob("*") if path.is_file()]
     assert leftovers == []
 
 

@@ -118,7 +118,7 @@ def test_a_dataset_is_deleted_with_all_that_is_its(
     ):
         assert any_client.get(f"/v1/{path}").status_code == 404
     assert any_client.get("/v1/models/cats-dogs").status_code == 200
-    assert not list((any_runtime.storage.root / "jobs").iterdir())
+    assert not list((any_runtime.settings.blob_dir / "jobs").iterdir())
     with any_runtime.db.read() as session:
         assert session.scalar(select(func.count()).select_from(CondemnedBlob)) == 4
     assert any_client.delete(f"/v1/datasets/{ready['id']}").status_code == 404

@@ -18,7 +18,7 @@ FILES = {"a.png": png_bytes("red"), "b.png": png_bytes("blue"), "c.txt": b"text"
 
 
 def _uploads(runtime: Runtime) -> list[str]:
-    return [path.name for path in (runtime.storage.root / "uploads").iterdir()]
+    return [path.name for path in (runtime.settings.blob_dir / "uploads").iterdir()]
 
 
 def _fail(runtime: Runtime, job: Json, code: str = "worker_crashed") -> None:

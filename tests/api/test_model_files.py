@@ -18,7 +18,7 @@ IMPORT = "/v1/models:import"
 
 def _files(runtime: Runtime) -> list[str]:
     """What lies in the storage of models, and in its waiting room."""
-    places = (runtime.storage.root / "models", runtime.storage.root / "tmp")
+    places = (runtime.settings.blob_dir / "models", runtime.settings.blob_dir / "tmp")
     return [str(path) for place in places for path in place.rglob("*") if path.is_file()]
 
 

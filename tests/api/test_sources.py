@@ -57,7 +57,7 @@ def test_a_folder_of_the_server(client: TestClient, runtime: Runtime, photos: Pa
     assert shown_issues(client, job) == [("note.txt", "image_undecodable")]
     dataset = client.get(f"/v1/datasets/{job['dataset_id']}").json()
     assert dataset["name"] == "Server"
-    assert not list((runtime.storage.root / "listings").iterdir())
+    assert not list((runtime.settings.blob_dir / "listings").iterdir())
     url = f"/v1/datasets/{job['dataset_id']}/images"
     cats = {"source": {"type": "folder", "path": str(photos / "cats")}}
     more = client.post(url, json=cats).json()
@@ -171,7 +171,7 @@ def test_a_manifest_as_the_body(client: TestClient, runtime: Runtime, photos: Pa
     job = ingest(client, runtime, content=lines, headers=JSON_LINES)
     assert [image["metadata"] for image in shown_images(client, job)] == [{"tags": ["a", "b"]}]
     assert shown_issues(client, job) == [(f"{photos}/gone.png", "source_unreadable")]
-    assert not list((runtime.storage.root / "uploads").iterdir())
+    assert not list((runtime.settings.blob_dir / "uploads").iterdir())
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_manifests_that_are_refused(
     words: str,
 ) -> None:
     assert words in refused(client, 422, code, content=content, headers=headers)["detail"]
-    assert not [path for path in runtime.storage.root.rglob("*") if path.is_file()]
+    assert not [path for path in runtime.settings.blob_dir.rglob("*") if path.is_file()]
 
 
 def test_what_the_query_wishes_reaches_the_job(client: TestClient) -> None:

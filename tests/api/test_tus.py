@@ -84,7 +84,7 @@ def test_the_images_of_an_upload(client: TestClient, work: Work, runtime: Runtim
     job = client.post("/v1/datasets", json={"source": source}, headers=key).json()
     work(job["id"])
     assert client.get(f"/v1/datasets/{job['dataset_id']}").json()["image_count"] == 2
-    assert not list((runtime.storage.root / "uploads").iterdir())
+    assert not list((runtime.settings.blob_dir / "uploads").iterdir())
     again = client.post("/v1/datasets", json={"source": source}, headers=key)
     assert again.json() == job
 

@@ -57,7 +57,7 @@ def _delete(runtime: Runtime, dataset_id: str, image_id: str) -> None:
 
 
 def _stored(runtime: Runtime) -> set[str]:
-    folder = runtime.storage.root / "sha256"
+    folder = runtime.settings.blob_dir / "sha256"
     return {path.name for path in folder.rglob("*") if path.is_file()}
 
 

@@ -25,7 +25,7 @@ def test_everything_that_is_due_goes_in_one_round(make_settings: MakeSettings) -
     clean = Cleaner(runtime)
     assert clean() == 2
     assert clean() == 0
-    assert not [path for path in runtime.storage.root.rglob("*") if path.is_file()]
+    assert not [path for path in runtime.settings.blob_dir.rglob("*") if path.is_file()]
     runtime.db.dispose()
 
 

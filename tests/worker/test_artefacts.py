@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.core.storage import LocalStorage
+from app.core.storage import LocalStorage, Storage
 from temi import standardize
 from worker.artefacts import (
     content_key,
@@ -26,7 +26,7 @@ def test_key_changes_with_every_part() -> None:
     assert content_key("a", {"x": 1}) != content_key("a", {"x": 2})
 
 
-def test_array_is_read_as_a_map(storage: LocalStorage) -> None:
+def test_array_is_read_as_a_map(storage: Storage) -> None:
     array = np.arange(12, dtype=np.float32).reshape(4, 3)
     save_array(storage, "a.npy", array)
     loaded = load_array(storage, "a.npy")
@@ -34,9 +34,7 @@ def test_array_is_read_as_a_map(storage: LocalStorage) -> None:
     np.testing.assert_array_equal(loaded, array)
 
 
-def test_rows_are_gathered_from_pieces(
-    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_gathered_from_pieces(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standardize, "CHUNK_ROWS", 2)
     pieces = [np.random.default_rng(n).normal(size=(n + 2, 3)).astype(np.float32) for n in (0, 1)]
     for number, array in enumerate(pieces):
@@ -49,13 +47,13 @@ def test_rows_are_gathered_from_pieces(
     np.testing.assert_array_equal(load_array(storage, "all.npy"), expected)
 
 
-def test_a_missing_piece_leaves_no_artefact(storage: LocalStorage) -> None:
+def test_a_missing_piece_leaves_no_artefact(storage: Storage) -> None:
     save_array(storage, "0.npy", np.zeros((3, 2), dtype=np.float32))
     with pytest.raises(FileNotFoundError):
         gather_rows(storage, "all.npy", ["0.npy", "1.npy"], np.array([0, 1]), np.array([0, 0]))
     assert not storage.exists("all.npy")
 
 
-def test_json_round_trip(storage: LocalStorage) -> None:
+def test_json_round_trip(storage: Storage) -> None:
     save_json(storage, "x.json", {"b": [1, 2.5], "a": None})
     assert load_json(storage, "x.json") == {"a": None, "b": [1, 2.5]}

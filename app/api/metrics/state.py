@@ -68,7 +68,7 @@ class StateCollector(Collector):
 
     def _disk(self) -> Iterator[Metric]:
         try:
-            disk = shutil.disk_usage(self._runtime.storage.root)
+            disk = shutil.disk_usage(self._runtime.settings.blob_dir)
         except OSError as error:
             log.warning("disk_figures_missing", reason=str(error))
             return

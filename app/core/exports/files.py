@@ -10,7 +10,7 @@ from app.core.datasets import OPEN
 from app.core.db import Database
 from app.core.errors import NotFound
 from app.core.exports.formats import FORMATS
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 from app.core.tables import Export, Job
 
 _ROOT = "exports"
@@ -34,7 +34,7 @@ def get_export(session: Session, tenant: str, export_id: str) -> Export:
     return found
 
 
-def delete_export(db: Database, storage: LocalStorage, tenant: str, export_id: str) -> None:
+def delete_export(db: Database, storage: Storage, tenant: str, export_id: str) -> None:
     """The row first: a crash in between leaves a file for `remove_orphans`, and no lie."""
     with db.write() as session:
         export = get_export(session, tenant, export_id)
@@ -42,7 +42,7 @@ def delete_export(db: Database, storage: LocalStorage, tenant: str, export_id: s
     _remove_folder(storage, export.storage_key.split("/")[1])
 
 
-def remove_orphans(db: Database, storage: LocalStorage) -> int:
+def remove_orphans(db: Database, storage: Storage) -> int:
     """Files without a row: their clustering was deleted, or their job did not end well."""
     root = storage.path(_ROOT)
     folders = {path.name for path in root.iterdir()} if root.is_dir() else set()
@@ -55,5 +55,5 @@ def remove_orphans(db: Database, storage: LocalStorage) -> int:
     return len(folders - kept)
 
 
-def _remove_folder(storage: LocalStorage, job_id: str) -> None:
+def _remove_folder(storage: Storage, job_id: str) -> None:
     shutil.rmtree(storage.path(f"{_ROOT}/{job_id}"), ignore_errors=True)

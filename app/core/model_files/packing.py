@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from app.core.model_files import CHECKSUMS_FILE, ENDING, MANIFEST_FILE
 from app.core.registry.integrity import changed, read_verified, unreadable
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 from app.core.tables import ModelVersion
 
 _BLOCK = 1024 * 1024
@@ -27,7 +27,7 @@ class PackedModel:
     """Raises ModelIntegrity, when it is made, if a file is not what was registered."""
 
     def __init__(
-        self, storage: LocalStorage, name: str, version: ModelVersion, labels: list[str]
+        self, storage: Storage, name: str, version: ModelVersion, labels: list[str]
     ) -> None:
         self.filename = f"{name}-{version.version}{ENDING}"
         self._storage = storage

@@ -17,7 +17,7 @@ from app.core.model_files.strangers_json import parse_json
 from app.core.model_files.tensors import check_backbone, check_head
 from app.core.serving.files import BACKBONE_FILE, MODEL_FILE
 from app.core.settings import MiB
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 from temi.catalog import list_backbones
 
 _NEEDED = {MANIFEST_FILE, CHECKSUMS_FILE, MODEL_FILE}
@@ -46,9 +46,7 @@ class Unpacked:
     files: dict[str, str]  # name -> sha256
 
 
-def unpack(
-    file: IO[bytes], storage: LocalStorage, folder: str, weights_dir: Path | None
-) -> Unpacked:
+def unpack(file: IO[bytes], storage: Storage, folder: str, weights_dir: Path | None) -> Unpacked:
     """On any error the folder is to be dropped by whoever named it."""
     try:
         _check_directory(file)
@@ -59,7 +57,7 @@ def unpack(
 
 
 class _Unpacking:
-    def __init__(self, archive: zipfile.ZipFile, storage: LocalStorage, folder: str) -> None:
+    def __init__(self, archive: zipfile.ZipFile, storage: Storage, folder: str) -> None:
         self._archive = archive
         self._storage = storage
         self._folder = folder

@@ -3,10 +3,10 @@
 import hashlib
 
 from app.core.errors import ModelIntegrity
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 
 
-def read_verified(storage: LocalStorage, folder: str, name: str, sha256: str) -> bytes:
+def read_verified(storage: Storage, folder: str, name: str, sha256: str) -> bytes:
     """The bytes of a model's file, never any others."""
     try:
         data = storage.read(f"{folder}/{name}")

@@ -26,7 +26,7 @@ from app.core.serving.messages import (
 )
 from app.core.serving.models import LoadedModels, ServedModel
 from app.core.settings import Settings
-from app.core.storage import LocalStorage
+from app.core.storage import open_storage
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -42,7 +42,7 @@ class Engine:
     def __init__(self, settings: Settings, send: Callable[..., None]) -> None:
         self._settings = settings
         self._send = send
-        self._storage = LocalStorage(settings.blob_dir)
+        self._storage = open_storage(settings)
         self._lock = threading.Lock()  # of the three below
         self._models = LoadedModels(
             partial(load_model, settings=settings),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from app.core.errors import ModelIntegrity
 from app.core.registry import read_verified
 from app.core.settings import Settings
-from app.core.storage import LocalStorage
+from app.core.storage import Storage, open_storage
 
 if TYPE_CHECKING:
     from temi.backbones import Backbone
@@ -39,7 +39,7 @@ class ModelFiles:
         )
 
 
-def verify_files(storage: LocalStorage, files: ModelFiles) -> dict[str, bytes]:
+def verify_files(storage: Storage, files: ModelFiles) -> dict[str, bytes]:
     """Every file of the version, by name; raises ModelIntegrity if one is not as registered."""
     return {
         name: read_verified(storage, files.folder, name, sha256) for name, sha256 in files.hashes
@@ -57,7 +57,7 @@ def load_model(
 
     from temi.model import ClusterModel
 
-    contents = verify_files(LocalStorage(settings.blob_dir), files)
+    contents = verify_files(open_storage(settings), files)
     model = ClusterModel.from_tensors(
         safetensors.numpy.load(contents[MODEL_FILE]), files.temperature
     )

@@ -35,7 +35,7 @@ from app.core.serving.messages import (
 from app.core.serving.watching import Watcher
 from app.core.serving.wire import Wire, pack
 from app.core.settings import Settings
-from app.core.storage import LocalStorage
+from app.core.storage import open_storage
 
 _MOST_SENDS = 2  # of one message: what was under way when a process died is tried once more
 _RESTART_SECONDS = 0.5
@@ -128,7 +128,7 @@ class Serving:
     def prepare(self, model: ModelFiles, sample: tuple[str, ...] = ()) -> None:
         """Before an alias moves to it: refuses a version whose files are not what they were, and
         has it loaded if this process is answering at all. Waits for that, in another thread."""
-        verify_files(LocalStorage(self._settings.blob_dir), model)
+        verify_files(open_storage(self._settings), model)
         if not self._loaded or self._loop is None:
             return
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.core.errors import ArchiveTooLarge
 from app.core.ids import new_id
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 
 
 def listing_key(job_id: str) -> str:
@@ -15,7 +15,7 @@ def listing_key(job_id: str) -> str:
 
 
 def write_listing(
-    storage: LocalStorage, job_id: str, rows: Iterable[dict[str, Any]], max_rows: int
+    storage: Storage, job_id: str, rows: Iterable[dict[str, Any]], max_rows: int
 ) -> None:
     """The first listing of a job stays: a worker that was thought dead cannot change it."""
     final = storage.path(listing_key(job_id))
@@ -35,12 +35,12 @@ def write_listing(
         storage.delete(own)
 
 
-def read_listing(storage: LocalStorage, job_id: str) -> Iterator[dict[str, Any]]:
+def read_listing(storage: Storage, job_id: str) -> Iterator[dict[str, Any]]:
     with storage.path(listing_key(job_id)).open("rb") as file:
         for line in file:
             yield json.loads(line)
 
 
-def count_listing(storage: LocalStorage, job_id: str) -> int:
+def count_listing(storage: Storage, job_id: str) -> int:
     with storage.path(listing_key(job_id)).open("rb") as file:
         return sum(1 for _ in file)

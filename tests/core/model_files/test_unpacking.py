@@ -17,18 +17,18 @@ from hypothesis import strategies as st
 from app.core.errors import InvalidRequest, ModelFileInvalid
 from app.core.model_files.unpacking import Unpacked, unpack
 from app.core.runtime import Runtime
-from app.core.storage import LocalStorage
+from app.core.storage import LocalStorage, Storage
 from tests.core.model_files.archives import archive, packed, parts, with_checksums
 from tests.model_files import DIM, small_head, small_manifest
 
 FOLDER = "models/imp_1"
 
 
-def _unpack(storage: LocalStorage, data: bytes) -> Unpacked:
+def _unpack(storage: Storage, data: bytes) -> Unpacked:
     return unpack(io.BytesIO(data), storage, FOLDER, None)
 
 
-def _refused(storage: LocalStorage, data: bytes, match: str) -> None:
+def _refused(storage: Storage, data: bytes, match: str) -> None:
     with pytest.raises(ModelFileInvalid, match=match) as refused:
         _unpack(storage, data)
     assert refused.value.code == "model_file_invalid"

@@ -7,7 +7,7 @@ import pytest
 from app.core import registry
 from app.core.errors import ModelIntegrity
 from app.core.runtime import Runtime
-from app.core.storage import LocalStorage
+from app.core.storage import Storage
 
 
 def test_a_flipped_bit_is_never_served(runtime: Runtime) -> None:
@@ -22,7 +22,7 @@ def test_a_flipped_bit_is_never_served(runtime: Runtime) -> None:
         _expect(storage, changed_data, sha256, good=False)
 
 
-def _expect(storage: LocalStorage, data: bytes, sha256: str, *, good: bool) -> None:
+def _expect(storage: Storage, data: bytes, sha256: str, *, good: bool) -> None:
     storage.path("models/m").mkdir(parents=True, exist_ok=True)
     storage.path("models/m/model.safetensors").write_bytes(data)
     if good:

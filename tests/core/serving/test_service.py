@@ -20,7 +20,7 @@ _MODEL = ModelFiles(
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(_env_file=None, data_dir=tmp_path)  # type: ignore[call-arg]
+    return Settings(_env_file=None, data_dir=tmp_path)
 
 
 def test_a_process_that_cannot_start_is_said(

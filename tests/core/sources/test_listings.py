@@ -13,10 +13,10 @@ def test_the_first_listing_of_a_job_stays(runtime: Runtime) -> None:
     write_listing(storage, "job_1", [{"name": "c"}], 10)
     assert list(read_listing(storage, "job_1")) == first
     assert count_listing(storage, "job_1") == 2
-    assert len(list((storage.root / "listings").iterdir())) == 1
+    assert len(list(storage.path("listings").iterdir())) == 1
 
 
 def test_too_many_files(runtime: Runtime) -> None:
     with pytest.raises(ArchiveTooLarge):
         write_listing(runtime.storage, "job_1", ({"name": str(n)} for n in range(3)), 2)
-    assert not [path for path in runtime.storage.root.rglob("*") if path.is_file()]
+    assert not [path for path in runtime.settings.blob_dir.rglob("*") if path.is_file()]

@@ -1,6 +1,5 @@
-"""Files by key. A key either holds a whole file or nothing: written aside, synced, renamed."""
+"""A folder of this machine: every file is written aside, synced, and renamed."""
 
-import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -9,9 +8,7 @@ from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
-from app.core.errors import StorageFull
-
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+from app.core.storage.base import raise_if_full
 
 
 class LocalStorage:
@@ -55,8 +52,8 @@ class LocalStorage:
         finally:
             aside.unlink(missing_ok=True)
 
-    def many(self) -> "Batch":
-        return Batch(self, self._aside)
+    def many(self) -> "LocalBatch":
+        return LocalBatch(self, self._aside)
 
     def delete(self, key: str) -> None:
         self.path(key).unlink(missing_ok=True)
@@ -77,7 +74,7 @@ class LocalStorage:
         return len(stale)
 
 
-class Batch:
+class LocalBatch:
     """Many small files that appear together: the disk is waited for once, not once a file.
 
     Threads may add at the same time. Until `keep` ends, none of the keys holds its new file.
@@ -115,17 +112,6 @@ class Batch:
         except OSError as error:
             raise_if_full(error)
             raise
-
-
-def blob_key(sha256: str) -> str:
-    return f"sha256/{sha256[:2]}/{sha256}"
-
-
-def raise_if_full(error: OSError) -> None:
-    if error.errno in _FULL:
-        raise StorageFull(
-            "The storage is full; nothing of this request was kept. Free some space and retry."
-        ) from error
 
 
 def _rename(aside: Path, final: Path) -> None:
