@@ -1,13 +1,22 @@
 """Files by key. A key either holds a whole file or nothing."""
 
 import errno
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, NamedTuple, Protocol
 
 from app.core.errors import StorageFull
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
+class StoredFile(NamedTuple):
+    """What is known of a file without reading it."""
+
+    key: str
+    bytes: int
+    modified: float  # seconds since 1970, by the storage's clock
 
 
 class Batch(Protocol):
@@ -38,6 +47,20 @@ class Storage(Protocol):
 
     def delete_folder(self, key: str) -> None:
         """Every file whose key starts with `key/`; it may be gone already."""
+
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        """Every file whose key starts with `folder/`, in no order; none if there is no such."""
+
+    def look(self, key: str) -> StoredFile | None: ...
+
+    def touch(self, key: str) -> bool:
+        """Make a file young, as if it had just been written; False if it is not there."""
+
+    def delete_unless_young(self, key: str, before: float) -> bool:
+        """Delete a file last written or touched before this time; False if it is younger.
+
+        Whoever touches it in this moment either keeps it or is told that it is not there.
+        """
 
     def clean(self, older_than_seconds: float, now: float) -> int:
         """Remove what crashed writers left aside."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
-from app.core.storage.base import raise_if_full
+from app.core.storage.base import StoredFile, raise_if_full
 
 
 class LocalStorage:
@@ -65,6 +65,41 @@ class LocalStorage:
             raise ValueError(f"not a folder of files: {key!r}")
         if folder.is_dir():
             shutil.rmtree(folder)
+
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        """Every file whose key starts with `folder/`; one that goes meanwhile may be missing."""
+        for parent, _, names in os.walk(self.path(folder)):
+            for name in names:
+                path = Path(parent, name)
+                if found := self.look(path.relative_to(self.root).as_posix()):
+                    yield found
+
+    def look(self, key: str) -> StoredFile | None:
+        try:
+            found = self.path(key).stat()
+        except FileNotFoundError:
+            return None
+        return StoredFile(key, found.st_size, found.st_mtime)
+
+    def touch(self, key: str) -> bool:
+        try:
+            os.utime(self.path(key))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def delete_unless_young(self, key: str, before: float) -> bool:
+        """Taken aside first: whoever looks for the file in this moment finds none."""
+        path, aside = self.path(key), self._aside / uuid4().hex
+        try:
+            path.rename(aside)
+        except FileNotFoundError:
+            return True
+        if aside.stat().st_mtime > before:
+            aside.replace(path)  # somebody has just made use of it
+            return False
+        aside.unlink()
+        return True
 
     def clean(self, older_than_seconds: float, now: float) -> int:
         """Remove what crashed writers left aside."""
