@@ -40,11 +40,26 @@ def image_body(schema: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def predict_body(schema: type[BaseModel]) -> dict[str, Any]:
-    """Images in a form, or what `schema` says as JSON."""
-    json_body = {"schema": inlined(schema.model_json_schema())}
+def predict_body() -> dict[str, Any]:
+    """Images in a form or what the schema says as JSON; options in the query."""
+    json_body = {"schema": inlined(schemas.PredictBody.model_json_schema())}
     content = {FORM: _form("Images."), "application/json": json_body}
-    return {"requestBody": {"required": True, "content": content}}
+    options = schemas.PredictOptions.model_json_schema()["properties"].items()
+    return {
+        "parameters": [_parameter(name, dict(schema)) for name, schema in options],
+        "requestBody": {"required": True, "content": content},
+    }
+
+
+def _parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    description = schema.pop("description")
+    return {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "description": description,
+        "schema": schema,
+    }
 
 
 def _form(files: str) -> dict[str, Any]:

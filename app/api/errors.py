@@ -1,6 +1,7 @@
 """Every error leaves as RFC 9457 problem+json. The only place that knows HTTP statuses."""
 
 import re
+import sqlite3
 from http import HTTPStatus
 from typing import Any, Literal
 
@@ -9,7 +10,8 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
-from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.exc import DataError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
 from app.core import errors as core
@@ -40,6 +42,8 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.ModelIntegrity: 503,
     core.ModelLoading: 503,
     core.PredictorUnavailable: 503,
+    core.StorageUnavailable: 503,
+    core.StorageCorrupt: 503,
     core.StorageFull: 507,
 }
 _JOBS = ("cluster", "sweep", "finetune", "predict", "map", "export")
@@ -164,9 +168,14 @@ def install_error_handlers(app: FastAPI) -> None:
         detail = "A value cannot be stored, such as a text with a zero byte."
         return problem(request, 422, "invalid_request", detail)
 
+    @app.exception_handler(InterfaceError)
     @app.exception_handler(OperationalError)
-    async def _database(request: Request, error: OperationalError) -> JSONResponse:
-        log.error("database_unavailable", reason=str(error.orig))
+    @app.exception_handler(PoolTimeout)  # all connections wait for a database that is silent
+    async def _database(request: Request, error: SQLAlchemyError) -> JSONResponse:
+        cause = getattr(error, "orig", error)
+        log.error("database_unavailable", reason=str(cause))
+        if getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            return problem(request, 507, core.StorageFull.code, "The disk of the database is full.")
         detail = "The database cannot be reached; try again in a moment."
         return problem(request, 503, "database_unavailable", detail)
 

@@ -16,7 +16,6 @@ from app.api.uploads import Received, receive
 from app.core import idempotency
 from app.core.archives import check_archive
 from app.core.job_requests.ingest import create_ingest_job
-from app.core.queue import publish_hint
 from app.core.runtime import Runtime
 from app.core.sources.checks import check_source
 from app.core.tables import Dataset
@@ -101,7 +100,7 @@ def _accept(
             runtime.storage.delete(received.key)
     job = schemas.Job.model_validate(answer)
     if kept:
-        publish_hint(runtime.celery, job.id)
+        runtime.bell.ring(job.id)
     return job
 
 

@@ -28,7 +28,6 @@ from app.core.job_requests.finetune import FinetuneRequest
 from app.core.job_requests.map import MapRequest
 from app.core.job_requests.predict import PredictRequest
 from app.core.job_requests.sweep import SweepRequest
-from app.core.queue import publish_hint
 from app.core.runtime import Runtime
 from app.core.tables import Job, JobCurve, JobLog
 from app.core.webhooks import check_webhook_url
@@ -97,7 +96,7 @@ def accept_job(
         answer, is_new = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
     job = schemas.Job.model_validate(answer)
     if is_new:
-        publish_hint(runtime.celery, job.id)
+        runtime.bell.ring(job.id)
     return job
 
 
@@ -148,7 +147,7 @@ def retry_job(
     succeeded, if its dataset has changed since, or if its upload was refused and is not kept."""
     with runtime.db.write() as session:
         row = finished_jobs.retry_job(session, runtime.storage, tenant, job_id)
-    publish_hint(runtime.celery, row.id)
+    runtime.bell.ring(row.id)
     job = schemas.Job.of(row)
     accepted(response, job)
     return job
@@ -212,7 +211,8 @@ async def job_events(
 ) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events: `progress` while it runs, `status` when its status changes, each with
     the whole job as data. The stream ends with the job. A client that reconnects with
-    `Last-Event-ID` is told only what is newer."""
+    `Last-Event-ID` is told only what is newer. The stream also ends when this process of the
+    service stops; another one goes on with it."""
     seen = int(last_event_id) if last_event_id and last_event_id.isdecimal() else 0
     status = job.status if seen else None
     row: Job | None = job
@@ -226,7 +226,7 @@ async def job_events(
                 id=str(seen),
                 retry=2000,
             )
-        if row.status in jobs.FINAL:
+        if row.status in jobs.FINAL or runtime.stopping.is_set():
             return
         await asyncio.sleep(_POLL_SECONDS)
         row = await run_in_threadpool(_reload, runtime, job.id)

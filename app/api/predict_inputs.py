@@ -39,6 +39,14 @@ class Images:
     contents: Sequence[bytes | ImageRejected]
 
 
+def read_options(request: Request) -> schemas.PredictOptions:
+    """By hand: declared one by one, they would take longer than all else here does."""
+    try:
+        return schemas.PredictOptions.model_validate(dict(request.query_params))
+    except ValidationError as error:
+        raise _refusal("query", error) from error
+
+
 def is_form(request: Request) -> bool:
     return request.headers.get("content-type", "").startswith(FORM)
 
@@ -68,15 +76,17 @@ def _parse(body: bytes) -> schemas.PredictBody:
     try:
         return schemas.PredictBody.model_validate_json(body)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        if found[0]["type"] == "json_invalid":
+        if error.errors()[0]["type"] == "json_invalid":
             raise InvalidRequest.field(
                 "files",
                 f"send images as {FORM}, or JSON with image_ids, dataset_id or embeddings",
             ) from error
-        raise RequestValidationError(
-            [{**item, "loc": ("body", *item["loc"])} for item in found]
-        ) from error
+        raise _refusal("body", error) from error
+
+
+def _refusal(where: str, error: ValidationError) -> RequestValidationError:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return RequestValidationError([{**item, "loc": (where, *item["loc"])} for item in found])
 
 
 def read_stored(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from app.api import predict_inputs as inputs
@@ -32,12 +32,6 @@ router = APIRouter(
 )
 
 Reference = Annotated[str, Path(max_length=170, description="`name` or `name@alias`.")]
-TopK = Annotated[int, Query(ge=1, le=100, description="Likeliest clusters to list.")]
-WithAll = Annotated[bool, Query(description="List the probability of every cluster, too.")]
-Seconds = Annotated[
-    float | None,
-    Query(gt=0, le=3600, description="Give up after this time; the server may be stricter."),
-]
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"model": schemas.Predictions, "description": "Labels, in the order of the request"},
     202: {"model": schemas.Job, "description": "For a whole dataset: a job"},
@@ -53,19 +47,11 @@ class Predicting:
     references: References
     actor: Actor
     request: Request
-    top_k: int
-    with_all: bool
-    seconds: float | None
+    options: schemas.PredictOptions
     idempotency_key: str | None
 
 
-async def get_predicting(
-    request: Request,
-    top_k: TopK = 3,
-    probabilities: WithAll = False,
-    deadline_seconds: Seconds = None,
-    idempotency_key: IdempotencyKeyHeader = None,
-) -> Predicting:
+def _predicting(request: Request, idempotency_key: str | None) -> Predicting:
     state = request.app.state
     return Predicting(
         state.runtime,
@@ -73,45 +59,43 @@ async def get_predicting(
         state.references,
         request.state.actor,
         request,
-        top_k,
-        probabilities,
-        deadline_seconds,
+        inputs.read_options(request),
         idempotency_key,
     )
-
-
-PredictingDep = Annotated[Predicting, Depends(get_predicting)]
 
 
 @router.post(
     "/{name}:predict",
     response_model=None,
     responses=_ANSWERS,
-    openapi_extra=predict_body(schemas.PredictBody),
+    openapi_extra=predict_body(),
     summary="Labels for new images",
 )
-async def predict(predicting: PredictingDep, name: Reference) -> Response:
+async def predict(
+    request: Request, name: Reference, idempotency_key: IdempotencyKeyHeader = None
+) -> Response:
     """Send images in a form, or JSON with the ids of images that are here already, with
     embeddings, or with a dataset's id. One image that cannot be read gets an error in its place;
     the others are answered all the same. While a model is loaded for the first time a request
     waits, or gets 503 if that takes long; when too many wait, 429."""
-    return await _answer(predicting, name)
+    return await _answer(_predicting(request, idempotency_key), name)
 
 
 @router.post(
     "/{name}/versions/{version}:predict",
     response_model=None,
     responses=_ANSWERS,
-    openapi_extra=predict_body(schemas.PredictBody),
+    openapi_extra=predict_body(),
     summary="Labels for new images from a given version",
 )
 async def predict_with_version(
-    predicting: PredictingDep,
+    request: Request,
     name: Annotated[str, Path(max_length=100, description="The model's name.")],
     version: Version,
+    idempotency_key: IdempotencyKeyHeader = None,
 ) -> Response:
     """As `:predict` of the model, from this version whatever the aliases say."""
-    return await _answer(predicting, f"{name}/versions/{version}")
+    return await _answer(_predicting(request, idempotency_key), f"{name}/versions/{version}")
 
 
 async def _answer(predicting: Predicting, reference: str) -> Response:
@@ -144,7 +128,10 @@ async def _predict(predicting: Predicting, target: Target, place: Place) -> Resp
         inputs.to_features, body.embeddings, target.feature_dim, settings.max_predict_features
     )
     outcomes = await predicting.serving.predict(
-        target.files, features=features, sample=target.sample, seconds=predicting.seconds
+        target.files,
+        features=features,
+        sample=target.sample,
+        seconds=predicting.options.deadline_seconds,
     )
     names = [str(number) for number in range(len(features))]
     return _as_response(predicting, target, names, outcomes)
@@ -155,7 +142,10 @@ async def _for_images(predicting: Predicting, target: Target, images: inputs.Ima
     found: Sequence[Outcome] = ()
     if readable:
         found = await predicting.serving.predict(
-            target.files, readable, sample=target.sample, seconds=predicting.seconds
+            target.files,
+            readable,
+            sample=target.sample,
+            seconds=predicting.options.deadline_seconds,
         )
     answers = iter(found)
     outcomes = [next(answers) if isinstance(d, bytes) else d for d in images.contents]
@@ -179,7 +169,7 @@ def _as_response(
     answer = schemas.Predictions(
         model=schemas.ModelRef(name=target.name, version=target.version),
         data=[
-            _prediction(name, outcome, target.labels, predicting.top_k, predicting.with_all)
+            _prediction(name, outcome, target.labels, predicting.options)
             for name, outcome in zip(names, outcomes, strict=True)
         ],
     )
@@ -187,14 +177,14 @@ def _as_response(
 
 
 def _prediction(
-    image: str, outcome: Outcome, labels: Sequence[str], top_k: int, with_all: bool
+    image: str, outcome: Outcome, labels: Sequence[str], options: schemas.PredictOptions
 ) -> schemas.Prediction:
     if isinstance(outcome, ImageRejected):
         error = schemas.ErrorInfo(code=outcome.code, detail=outcome.detail)
         return schemas.Prediction(
             image=image, cluster_id=None, label=None, probability=None, top_k=[], error=error
         )
-    likeliest = np.argsort(-outcome, kind="stable")[:top_k]
+    likeliest = np.argsort(-outcome, kind="stable")[: options.top_k]
     ranked = [
         schemas.ClusterProbability(
             cluster_id=int(i), label=labels[i], probability=round(float(outcome[i]), 6)
@@ -208,6 +198,6 @@ def _prediction(
         label=first.label,
         probability=first.probability,
         top_k=ranked,
-        probabilities=[round(float(p), 6) for p in outcome] if with_all else None,
+        probabilities=[round(float(p), 6) for p in outcome] if options.probabilities else None,
         error=None,
     )

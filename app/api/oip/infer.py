@@ -1,14 +1,13 @@
 """Labels for new images, asked for in tensors."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from app.api import schemas
 from app.api.bodies import inlined
-from app.api.deps import ReferencesDep, RuntimeDep, ServingDep, TenantDep
 from app.api.guard import Door
 from app.api.oip import binary
 from app.api.oip.addresses import ModelName, VersionName, numbered, refusals
@@ -70,17 +69,11 @@ class Asking:
     tenant: str
 
 
-async def get_asking(
-    request: Request,
-    runtime: RuntimeDep,
-    serving: ServingDep,
-    references: ReferencesDep,
-    tenant: TenantDep,
-) -> Asking:
-    return Asking(request, runtime, serving, references, tenant)
-
-
-AskingDep = Annotated[Asking, Depends(get_asking)]
+def _asking(request: Request) -> Asking:
+    state = request.app.state
+    return Asking(
+        request, state.runtime, state.serving, state.references, request.state.actor.tenant
+    )
 
 
 @router.post(
@@ -90,12 +83,12 @@ AskingDep = Annotated[Asking, Depends(get_asking)]
     openapi_extra=_REQUEST_BODY,
     summary="Tensors of labels for new images",
 )
-async def infer(asking: AskingDep, model: ModelName) -> Response:
+async def infer(request: Request, model: ModelName) -> Response:
     """As `/v1/models/{name}:predict`, in the words of the Open Inference Protocol: `images` or
     `embeddings` in; cluster, label and probabilities out. An image that cannot be read gets cluster
     -1 and a text in `error`; the request fails only if none can be read."""
-    with place_in_line(asking.request) as place:
-        return await _infer(asking, model, place)
+    with place_in_line(request) as place:
+        return await _infer(_asking(request), model, place)
 
 
 @router.post(
@@ -105,10 +98,10 @@ async def infer(asking: AskingDep, model: ModelName) -> Response:
     openapi_extra=_REQUEST_BODY,
     summary="Tensors of labels for new images from a given version",
 )
-async def infer_with_version(asking: AskingDep, model: ModelName, version: VersionName) -> Response:
+async def infer_with_version(request: Request, model: ModelName, version: VersionName) -> Response:
     """As `infer` of the model, from this version whatever the aliases say."""
-    with place_in_line(asking.request) as place:
-        return await _infer(asking, numbered(model, version), place)
+    with place_in_line(request) as place:
+        return await _infer(_asking(request), numbered(model, version), place)
 
 
 async def _infer(asking: Asking, reference: str, place: Place) -> Response:

@@ -11,6 +11,21 @@ _IMAGE = "img_01k9z3m4q5r6s7t8v9w0x1y2z3"
 _DATASET = "ds_01k9z3m4q5r6s7t8v9w0x1y2z3"
 
 
+class PredictOptions(BaseModel):
+    """In the query of a request."""
+
+    top_k: int = Field(default=3, ge=1, le=100, description="Likeliest clusters to list.")
+    probabilities: bool = Field(
+        default=False, description="List the probability of every cluster, too."
+    )
+    deadline_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        le=3600,
+        description="Give up after this time; the server may be stricter.",
+    )
+
+
 class PredictBody(BaseModel):
     """One of the three."""
 
