@@ -20,8 +20,10 @@ from app.core.tables.datasets import (
     Image,
     Upload,
 )
+from app.core.tables.holds import StorageHold
 from app.core.tables.jobs import IdempotencyKey, Job, JobCurve, JobLog, WebhookDelivery
 from app.core.tables.models import Model, ModelAlias, ModelAliasChange, ModelVersion
+from app.core.tables.workers import Shard, Worker
 
 __all__ = [
     "EXCLUDED",
@@ -48,6 +50,9 @@ __all__ = [
     "ModelAlias",
     "ModelAliasChange",
     "ModelVersion",
+    "Shard",
+    "StorageHold",
     "Upload",
     "WebhookDelivery",
+    "Worker",
 ]

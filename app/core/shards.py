@@ -1,0 +1,216 @@
+"""Pieces of a running job that any worker may do: offered, claimed, kept, done.
+
+The rules are those of jobs: a claim raises the fence and sets a lease by the database's clock,
+every later write names the fence, and a piece whose lease has run out is claimed again. The
+worker that holds the job makes the plan, and removes it when all pieces are done.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Select, and_, case, delete, func, insert, select, update
+from sqlalchemy.orm import Session, aliased
+
+from app.core.clock import db_now
+from app.core.tables import Job, Shard
+
+_ALIVE = ("queued", "running")  # a job that waits for its next worker can be helped meanwhile
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of a stage, and the key of the file that is to hold what becomes of them."""
+
+    key: str
+    first: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Held:
+    """A claim of a shard."""
+
+    shard_id: str
+    fence: int
+
+    @classmethod
+    def of(cls, shard: Shard) -> "Held":
+        return cls(shard.id, shard.fence)
+
+
+@dataclass(frozen=True)
+class State:
+    """How far the shards of a stage are together."""
+
+    open: int
+    rows_done: int
+    spent: int  # open, but too many workers have died of them
+
+
+def offer_shards(
+    session: Session, job: Job, stage: str, plan: str, pieces: Sequence[Piece], needs: str
+) -> None:
+    """By the holder of the job. The same plan that is already there goes on as it is."""
+    stored = select(Shard.plan, Shard.key).where(_of(job.id, stage)).order_by(Shard.number)
+    if list(session.execute(stored).tuples()) == [(plan, piece.key) for piece in pieces]:
+        return
+    withdraw_shards(session, job.id, stage)
+    session.execute(
+        insert(Shard),
+        [
+            {
+                "id": f"{job.id}/{stage}/{number}",
+                "job_id": job.id,
+                "stage": stage,
+                "number": number,
+                "needs": needs,
+                "priority": job.priority,
+                "plan": plan,
+                **vars(piece),
+            }
+            for number, piece in enumerate(pieces)
+        ],
+    )
+
+
+def withdraw_shards(session: Session, job_id: str, stage: str) -> None:
+    """Whoever still works on one of them learns it at the next heartbeat."""
+    session.execute(delete(Shard).where(_of(job_id, stage)))
+
+
+def mark_present(session: Session, job_id: str, stage: str, present: Collection[int]) -> None:
+    """Done is what has its file: an earlier attempt, or another job, may have made it."""
+    done = _of(job_id, stage) & Shard.done_at.is_not(None)
+    before = set(session.scalars(select(Shard.number).where(done)))
+    for number in sorted(before ^ set(present)):
+        session.execute(
+            update(Shard)
+            .where(_of(job_id, stage), Shard.number == number)
+            .values(done_at=db_now() if number in present else None)
+        )
+
+
+def claim_shard(
+    session: Session, job_id: str, stage: str, *, worker: str, lease: float, max_crashes: int
+) -> Shard | None:
+    """The next one of this stage. Those that nobody has died of come first."""
+    chosen = _waiting(max_crashes).where(_of(job_id, stage, _Other))
+    return _claim(session, chosen, worker, lease, max_crashes)
+
+
+def claim_any_shard(
+    session: Session,
+    takes: Collection[str],
+    *,
+    worker: str,
+    lease: float,
+    max_crashes: int,
+    beside: Collection[str] = (),
+) -> Shard | None:
+    """One of the most urgent job, but none of the jobs `beside`."""
+    chosen = _waiting(max_crashes).where(_Other.needs.in_(takes), _Other.job_id.not_in(beside))
+    return _claim(session, chosen, worker, lease, max_crashes)
+
+
+def waiting_shard(
+    session: Session, takes: Collection[str], *, max_crashes: int, beside: Collection[str] = ()
+) -> Shard | None:
+    """What `claim_any_shard` would take, without taking it."""
+    chosen = _waiting(max_crashes).where(_Other.needs.in_(takes), _Other.job_id.not_in(beside))
+    return session.get(Shard, session.scalar(chosen) or "")
+
+
+def keep_shard(session: Session, held: Held, lease: float) -> bool:
+    """A heartbeat; False if it is no longer ours, or if the job is over."""
+    job = select(Job.status).where(Job.id == Shard.job_id).scalar_subquery()
+    return _change(session, held, job.in_(_ALIVE), lease_until=db_now() + lease)
+
+
+def finish_shard(session: Session, held: Held) -> bool:
+    """False if another worker has claimed it since; its file is as good as ours."""
+    return _change(session, held, done_at=db_now(), lease_until=0.0, crashes=0)
+
+
+def release_shard(session: Session, held: Held, *, crashed: bool) -> bool:
+    return _change(session, held, lease_until=0.0, crashes=Shard.crashes + int(crashed))
+
+
+def read_state(session: Session, job_id: str, stage: str, max_crashes: int) -> State:
+    is_open = Shard.done_at.is_(None)
+    idle = and_(is_open, Shard.lease_until < db_now())
+    found = session.execute(
+        select(
+            func.count().filter(is_open),
+            func.coalesce(func.sum(Shard.rows).filter(~is_open), 0),
+            func.count().filter(idle, _deaths(Shard) >= max_crashes),
+        ).where(_of(job_id, stage))
+    ).one()
+    return State(*(int(value) for value in found))
+
+
+def shards_by_worker(session: Session, job_id: str, stage: str) -> dict[str, int]:
+    """How many each worker has done."""
+    rows = session.execute(
+        select(Shard.worker, func.count())
+        .where(_of(job_id, stage), Shard.done_at.is_not(None), Shard.worker.is_not(None))
+        .group_by(Shard.worker)
+        .order_by(Shard.worker)
+    )
+    return {str(worker): count for worker, count in rows}
+
+
+_Other = aliased(Shard)
+
+
+def _of(job_id: str, stage: str, shard: type[Shard] = Shard) -> ColumnElement[bool]:
+    return and_(shard.job_id == job_id, shard.stage == stage)
+
+
+def _deaths(shard: type[Shard]) -> ColumnElement[int]:
+    """A lease that has run out without a word is one more."""
+    return shard.crashes + case((shard.lease_until > 0, 1), else_=0)
+
+
+def _claimable(shard: type[Shard], max_crashes: int) -> ColumnElement[bool]:
+    return and_(shard.done_at.is_(None), shard.lease_until < db_now(), _deaths(shard) < max_crashes)
+
+
+def _waiting(max_crashes: int) -> Select[tuple[str]]:
+    return (
+        select(_Other.id)
+        .join(Job, Job.id == _Other.job_id)
+        .where(_claimable(_Other, max_crashes), Job.status.in_(_ALIVE))
+        .order_by(_Other.priority.desc(), _Other.job_id, _Other.crashes, _Other.number)
+        .limit(1)
+    )
+
+
+def _claim(
+    session: Session, chosen: Select[tuple[str]], worker: str, lease: float, max_crashes: int
+) -> Shard | None:
+    # Another worker has just chosen the ones that are skipped.
+    free = chosen.with_for_update(skip_locked=True, of=_Other).scalar_subquery()
+    return session.scalar(
+        update(Shard)
+        .where(Shard.id == free, _claimable(Shard, max_crashes))
+        .values(
+            crashes=_deaths(Shard),
+            fence=Shard.fence + 1,
+            lease_until=db_now() + lease,
+            worker=worker,
+        )
+        .returning(Shard)
+        .execution_options(synchronize_session=False, populate_existing=True)
+    )
+
+
+def _change(session: Session, held: Held, *where: ColumnElement[bool], **values: object) -> bool:
+    changed = session.scalar(
+        update(Shard)
+        .where(Shard.id == held.shard_id, Shard.fence == held.fence)
+        .where(Shard.done_at.is_(None), *where)
+        .values(**values)
+        .returning(Shard.id)
+        .execution_options(synchronize_session=False)
+    )
+    return changed is not None
