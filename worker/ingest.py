@@ -13,9 +13,10 @@ from app.core.blobs import keep_blob
 from app.core.dataset_changes import mark_duplicates
 from app.core.datasets import count_rows, folder_label, last_position, totals
 from app.core.errors import DatasetEmpty, ImageRejected, TooManyBadFiles
+from app.core.gc.holds import discard
 from app.core.ids import new_id
 from app.core.images import decode_image
-from app.core.job_requests.ingest import drop_upload
+from app.core.job_requests.ingest import upload_keys
 from app.core.jobs import Progress, finish
 from app.core.sources.base import Member, Source
 from app.core.sources.opening import open_source
@@ -59,7 +60,7 @@ def run_ingest(context: JobContext) -> None:
         allowance.use(sum(image["bytes"] for image in batch.images))
         meter.checkpoint()
     _complete(context, time.monotonic() - started)
-    drop_upload(context.runtime.storage, context.job)
+    discard(context.runtime, upload_keys(context.job))
 
 
 def _first(context: JobContext) -> int:

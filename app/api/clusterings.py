@@ -10,6 +10,7 @@ from app.api.deps import ListingDep, RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
 from app.api.ranking import RankedListingDep
 from app.core import cluster_statistics, clusterings
+from app.core.gc.holds import discard
 from app.core.tables import EXCLUDED, Assignment, Cluster, Clustering, Image
 
 router = APIRouter(
@@ -73,8 +74,7 @@ def delete_clustering(
     """With its history and its exports. The dataset and the model stay."""
     with runtime.db.write() as session:
         files = clusterings.delete_clustering(session, tenant, clustering_id)
-    for key in files:
-        runtime.storage.delete(key)
+    discard(runtime, files)
 
 
 @router.get(

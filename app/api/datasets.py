@@ -22,6 +22,7 @@ from app.api.ingest import Ingest, WishesDep, start_ingest
 from app.api.quota import check_room
 from app.core import dataset_changes as changes
 from app.core import datasets
+from app.core.gc.holds import discard
 from app.core.job_requests.ingest import get_unused_dataset
 from app.core.runtime import Runtime
 from app.core.tables import Dataset, DatasetIssue, Image
@@ -158,9 +159,7 @@ def delete_dataset(
     with runtime.db.write() as session:
         dataset = get_unused_dataset(session, tenant, dataset_id)
         leftovers = changes.delete_dataset(session, dataset)
-    for key in leftovers:
-        runtime.storage.delete_folder(key)
-        runtime.storage.delete(key)
+    discard(runtime, leftovers)
 
 
 @router.get("", response_model=schemas.Page[schemas.Dataset], summary="List datasets, newest first")

@@ -21,6 +21,7 @@ from app.api.deps import (
 )
 from app.api.errors import responses
 from app.core import finished_jobs, idempotency, jobs
+from app.core.gc.holds import discard
 from app.core.job_requests.base import JobRequest
 from app.core.job_requests.cluster import ClusterRequest
 from app.core.job_requests.export import ExportRequest
@@ -160,7 +161,8 @@ def delete_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> None:
     """With its log, its curves and its intermediate files. What it made (clusterings, models,
     exports) stays."""
     with runtime.db.write() as session:
-        finished_jobs.delete_job(session, runtime.storage, tenant, job_id)
+        leftovers = finished_jobs.delete_job(session, tenant, job_id)
+    discard(runtime, leftovers)
 
 
 @router.get(

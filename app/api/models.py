@@ -10,6 +10,7 @@ from app.api import schemas
 from app.api.deps import ListingDep, ReferencesDep, RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
 from app.core import registry
+from app.core.gc.holds import discard
 from app.core.registry import deletion
 from app.core.tables import Model, ModelVersion
 
@@ -51,7 +52,7 @@ def delete_model(
     with runtime.db.write() as session:
         folders = deletion.delete_model(session, tenant, name)
     references.forget(tenant, name)
-    deletion.remove_folders(runtime, folders)
+    discard(runtime, folders)
 
 
 @router.get(
@@ -94,4 +95,4 @@ def delete_version(
     with runtime.db.write() as session:
         folders = deletion.delete_version(session, tenant, name, version)
     references.forget(tenant, name)
-    deletion.remove_folders(runtime, folders)
+    discard(runtime, folders)

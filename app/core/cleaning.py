@@ -4,13 +4,13 @@ import time
 
 import structlog
 
-from app.core.blobs import condemn_orphans, remove_condemned
-from app.core.exports.files import remove_orphans
-from app.core.registry.deletion import remove_orphans as remove_orphaned_models
+from app.core.blobs import remove_condemned
+from app.core.gc.collecting import collect_part, parts
 from app.core.runtime import Runtime
 from app.core.uploads import remove_expired
 
-_ORPHAN_SECONDS = 60.0  # a folder of blobs a minute: all of them within some hours
+_PART_SECONDS = 60.0  # a folder a minute: all of them within half a day
+_ASIDE_SECONDS = 24 * 3600.0  # nobody writes a file for longer
 log = structlog.get_logger()
 
 
@@ -19,20 +19,24 @@ class Cleaner:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._minute = int(time.time() / _ORPHAN_SECONDS)
+        self._parts = parts()
+        self._minute = int(time.time() / _PART_SECONDS)
 
     def __call__(self) -> int:
         try:
             removed = remove_condemned(self._runtime) + remove_expired(self._runtime)
-            minute = int(time.time() / _ORPHAN_SECONDS)
+            minute = int(time.time() / _PART_SECONDS)
             if minute != self._minute:
                 self._minute = minute
-                condemn_orphans(self._runtime, minute)
-                removed += remove_orphans(self._runtime.db, self._runtime.storage)
-                removed += remove_orphaned_models(self._runtime)
+                removed += self._collect(minute)
         except OSError as error:  # another time: nothing depends on it
             log.warning("cleaning_failed", reason=str(error))
             return 0
         if removed:
             log.info("cleaned", files=removed)
         return removed
+
+    def _collect(self, minute: int) -> int:
+        kind, folder = self._parts[minute % len(self._parts)]
+        found = sum(len(garbage.files) for garbage in collect_part(self._runtime, kind, folder))
+        return found + self._runtime.storage.clean(_ASIDE_SECONDS, time.time())

@@ -7,6 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from app.core.locks import lock_name
 from app.core.tables import Embedding
 
 
@@ -19,7 +20,11 @@ def add_embedding(
     folder: str,
     rows: int,
 ) -> None:
-    """Once for each; before its files are made, so that nobody takes the folder for unused."""
+    """Once for each; before its files are made, so that nobody takes the folder for unused.
+
+    Whether they are there is to be asked after the commit: the collector may just be at it.
+    """
+    lock_name(session, folder)
     key = (dataset_id, backbone_key, fingerprint)
     if session.get(Embedding, key) is not None:
         return

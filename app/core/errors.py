@@ -172,6 +172,18 @@ class StorageFull(ServiceError):
     code = "storage_full"
 
 
+class StorageUnavailable(ServiceError):
+    """The server that keeps the files cannot be reached, or does not let us in."""
+
+    code = "storage_unavailable"
+
+
+class StorageCorrupt(ServiceError):
+    """A file is not what was written."""
+
+    code = "storage_corrupt"
+
+
 class ImageMissing(ServiceError):
     """The bytes of an image are gone from the storage."""
 
@@ -202,6 +214,24 @@ class LeaseLost(ServiceError):
     """Another worker holds the job now; whatever this one still wants to write is void."""
 
     code = "lease_lost"
+
+
+class HoldLost(ServiceError):
+    """Files were to stay for a while, and nobody asked for more time."""
+
+    code = "hold_lost"
+
+
+class BackupInvalid(ServiceError):
+    """The archive is damaged, or was not made by this service."""
+
+    code = "backup_invalid"
+
+
+class NotEmpty(Conflict):
+    """A backup is restored into an instance without any rows."""
+
+    code = "not_empty"
 
 
 class ArchiveRejected(ServiceError):

@@ -10,7 +10,7 @@ from app.core.clock import db_now
 from app.core.datasets import check_unused, count_rows, get_dataset
 from app.core.errors import DatasetInUse, JobUnfinished, NotRetryable
 from app.core.job_records import add_log
-from app.core.job_requests.ingest import drop_upload
+from app.core.job_requests.ingest import upload_keys
 from app.core.jobs import FINAL, get_job
 from app.core.storage import Storage
 from app.core.tables import Dataset, DatasetIssue, Image, Job
@@ -42,20 +42,15 @@ def retry_job(session: Session, storage: Storage, tenant: str, job_id: str) -> J
     return job
 
 
-def delete_job(session: Session, storage: Storage, tenant: str, job_id: str) -> None:
-    """Its row, records and files. What it made (clusterings, models, exports) stays."""
+def delete_job(session: Session, tenant: str, job_id: str) -> list[str]:
+    """Its row and records. What it made (clusterings, models, exports) stays.
+
+    Returns the keys and folders in the storage that are of no use once this is committed.
+    """
     job = get_job(session, tenant, job_id, lock=True)
     _check_finished(job)
     session.execute(delete(Job).where(Job.id == job_id))
-    # Before the commit: if this fails or is cut short, the job is still there to be deleted.
-    drop_job_files(storage, job)
-
-
-def drop_job_files(storage: Storage, job: Job) -> None:
-    """Whatever of the storage belongs to this job alone."""
-    storage.delete_folder(f"jobs/{job.id}")
-    if job.kind == "ingest":
-        drop_upload(storage, job)
+    return [f"jobs/{job.id}", *(upload_keys(job) if job.kind == "ingest" else [])]
 
 
 def _check_finished(job: Job) -> None:

@@ -2,12 +2,15 @@
 
 import base64
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from app.core.resources import RESOURCES
 
 MiB = 1024 * 1024
 GiB = 1024 * MiB
@@ -38,9 +41,36 @@ class Settings(BaseSettings):
         default="",
         description="SQLAlchemy address; empty means SQLite in the data folder.",
     )
+    database_seconds: float = Field(
+        default=60.0, gt=0, description="A statement that takes PostgreSQL longer is given up."
+    )
     broker_url: str = Field(
         default="filesystem://",
         description="Celery broker: `filesystem://` (in the data folder) or `redis://...`.",
+    )
+    storage_url: str = Field(
+        default="",
+        description="Where images and artefacts are: `s3://bucket/prefix`; empty means the data "
+        "folder.",
+    )
+    s3_endpoint: str = Field(
+        default="", description="Address of an S3-compatible store; empty means Amazon's."
+    )
+    s3_region: str = Field(default="", description="Its region; empty means `AWS_REGION`'s.")
+    s3_access_key: SecretStr | None = Field(
+        default=None, description="Its key; without one, the usual AWS ways to have one are tried."
+    )
+    s3_secret_key: SecretStr | None = Field(default=None, description="The secret of that key.")
+    s3_part_bytes: int = Field(
+        default=16 * MiB, ge=5 * MiB, description="Larger files are sent to S3 in parts of this."
+    )
+    cache_bytes: int = Field(
+        default=20 * GiB, gt=0, description="Disk for copies of files in S3; the least used go."
+    )
+    upload_dir: Path | None = Field(
+        default=None,
+        description="Folder in which resumable uploads grow, one for all hosts of the API; "
+        "not set: in the data folder.",
     )
     host: str = Field(default="127.0.0.1", description="Address the API binds to.")
     port: int = Field(default=8000, ge=1, le=65535, description="Port the API binds to.")
@@ -82,6 +112,11 @@ class Settings(BaseSettings):
     )
     embed_shard: int = Field(
         default=1024, ge=1, description="Images a resumable piece of the embed stage."
+    )
+    mine_shard: int = Field(
+        default=100_000,
+        ge=1,
+        description="Rows a piece of the mine stage; a collection of no more is not cut.",
     )
     checkpoint_seconds: float = Field(
         default=15.0, gt=0, description="Time between training checkpoints."
@@ -145,15 +180,18 @@ class Settings(BaseSettings):
         description="Processes of the API; each serves models with its share of the cores.",
     )
 
+    drain_seconds: int = Field(
+        default=25,
+        ge=1,
+        description="Time for requests in flight when the API is told to stop.",
+    )
+
     source_folders: Folders = Field(
         default=(), description="Folders, by comma, that datasets may be read from; empty: none."
     )
     source_buckets: Names = Field(
         default=(),
         description="`s3://bucket/prefix`, by comma, that datasets may be read from; empty: none.",
-    )
-    s3_endpoint: str = Field(
-        default="", description="Address of an S3-compatible store; empty means Amazon's."
     )
     source_urls: bool = Field(
         default=False, description="Let datasets be read from public web addresses."
@@ -167,6 +205,12 @@ class Settings(BaseSettings):
         default=300.0,
         ge=0,
         description="Time from deleting an image to removing its bytes from the storage.",
+    )
+    orphan_hours: float = Field(
+        default=24.0,
+        ge=1,
+        description="Files that nothing refers to are removed when they are older than this; "
+        "no upload or job leaves more time between a file and its row.",
     )
     webhook_hosts: Names = Field(
         default=(), description="Hosts, by comma, that may be told of finished jobs; empty: none."
@@ -191,6 +235,11 @@ class Settings(BaseSettings):
     max_crashes: int = Field(
         default=3, ge=1, description="Crashes without progress before a job fails."
     )
+    worker_takes: Names = Field(
+        default=RESOURCES,
+        description="What a worker takes, by comma: `cpu` (ingest, map, export, shares of mining), "
+        "`gpu` (all that trains or embeds; the CPU does it where there is no GPU).",
+    )
 
     @field_validator("api_key")
     @classmethod
@@ -199,6 +248,13 @@ class Settings(BaseSettings):
             raise ValueError("must have at least 16 characters")
         return key
 
+    @field_validator("storage_url")
+    @classmethod
+    def _storage_is_a_bucket(cls, url: str) -> str:
+        if url and not re.fullmatch(r"s3://[^/?#]+(/[^/?#]+)*/?", url):
+            raise ValueError("must look like s3://bucket/prefix")
+        return url
+
     @field_validator("predict_forms")
     @classmethod
     def _forms_are_known(cls, forms: tuple[str, ...]) -> tuple[str, ...]:
@@ -206,6 +262,13 @@ class Settings(BaseSettings):
         if unknown := sorted(set(forms) - known):
             raise ValueError(f"unknown: {', '.join(unknown)}; choose from {', '.join(known)}")
         return forms
+
+    @field_validator("worker_takes")
+    @classmethod
+    def _something_is_taken(cls, takes: tuple[str, ...]) -> tuple[str, ...]:
+        if not takes or not set(takes) <= set(RESOURCES):
+            raise ValueError(f"choose from {', '.join(RESOURCES)}")
+        return takes
 
     @field_validator("webhook_secret")
     @classmethod
@@ -220,6 +283,12 @@ class Settings(BaseSettings):
         if not 24 <= size <= 64:
             raise ValueError("must be `whsec_` and base64 of 24 to 64 bytes")
         return secret
+
+    @model_validator(mode="after")
+    def _key_has_its_secret(self) -> "Settings":
+        if (self.s3_access_key is None) != (self.s3_secret_key is None):
+            raise ValueError("TEMI_S3_ACCESS_KEY and TEMI_S3_SECRET_KEY go together")
+        return self
 
     @model_validator(mode="after")
     def _times_fit(self) -> "Settings":
@@ -241,9 +310,22 @@ class Settings(BaseSettings):
         return self.data_dir / "blobs"
 
     @property
+    def cache_dir(self) -> Path:
+        return self.data_dir / "cache"
+
+    @property
+    def local_dir(self) -> Path:
+        """What of the storage is on this machine: all of it, or copies."""
+        return self.cache_dir if self.storage_url else self.blob_dir
+
+    @property
     def temporary_dir(self) -> Path:
         """On the same disk as the blobs, so that a finished file is renamed into place."""
-        return self.blob_dir / "tmp"
+        return self.local_dir / "tmp"
+
+    @property
+    def staging_dir(self) -> Path:
+        return self.upload_dir or self.local_dir / "uploads"
 
     @property
     def broker_dir(self) -> Path:
@@ -265,4 +347,6 @@ class Settings(BaseSettings):
 
 @lru_cache
 def get_settings() -> Settings:
-    return Settings()
+    """Files of `TEMI_SECRETS_DIR`, such as `temi_api_key`, stand in for variables not set."""
+    folder = Path(os.environ.get("TEMI_SECRETS_DIR", "/run/secrets"))
+    return Settings(_secrets_dir=folder) if folder.is_dir() else Settings()

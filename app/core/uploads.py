@@ -5,15 +5,12 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from app.core.blobs import is_older
 from app.core.clock import db_now
-from app.core.datasets import OPEN
 from app.core.errors import (
     ArchiveInvalid,
     BodyTooLarge,
@@ -25,7 +22,7 @@ from app.core.errors import (
 from app.core.ids import new_id
 from app.core.runtime import Runtime
 from app.core.storage import Storage, raise_if_full
-from app.core.tables import Job, Upload
+from app.core.tables import Upload
 
 _HOUR = 3600.0
 _LOCK_SECONDS = 5.0  # the end of a connection that broke is noticed within this time
@@ -129,39 +126,16 @@ def delete_upload(runtime: Runtime, tenant: str, upload_id: str) -> None:
 
 
 def remove_expired(runtime: Runtime) -> int:
-    """Uploads whose time is over, and files that a crash left without an owner."""
+    """Uploads whose time is over. Files that a crash left without an owner go with the garbage."""
     over = Upload.expires_at <= db_now()
     with runtime.db.read() as session:
         if session.scalar(select(Upload.id).where(over).limit(1)) is None:
-            return _remove_ownerless(runtime)  # the usual case takes no writer's turn
+            return 0  # the usual case takes no writer's turn
     with runtime.db.write() as session:
         expired = session.scalars(delete(Upload).where(over).returning(Upload.id)).all()
     for upload_id in expired:
         runtime.storage.delete(upload_key(upload_id))
-    return len(expired) + _remove_ownerless(runtime)
-
-
-def _remove_ownerless(runtime: Runtime) -> int:
-    age = runtime.settings.upload_hours * _HOUR
-    stale = [path for path in _files(runtime.storage) if is_older(path, age)]
-    if not stale:
-        return 0
-    with runtime.db.read() as session:
-        kept = {upload_key(upload_id) for upload_id in session.scalars(select(Upload.id))}
-        jobs = select(Job.id, Job.config).where(Job.kind == "ingest", Job.status.in_(OPEN))
-        for job_id, config in session.execute(jobs):
-            kept |= {str(config["source"].get("key")), f"listings/{job_id}.jsonl"}
-    ownerless = [path for path in stale if f"{path.parent.name}/{path.name}" not in kept]
-    for path in ownerless:
-        path.unlink(missing_ok=True)
-    return len(ownerless)
-
-
-def _files(storage: Storage) -> Iterator[Path]:
-    for name in ("uploads", "listings"):
-        folder = storage.path(name)
-        if folder.is_dir():
-            yield from folder.iterdir()
+    return len(expired)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from sqlalchemy.orm import Session
 from app.core.datasets import check_unused, get_dataset
 from app.core.jobs import Wishes, create_job
 from app.core.sources.listings import listing_key
-from app.core.storage import Storage
 from app.core.tables import Dataset, Job
 
 
@@ -34,8 +33,7 @@ def get_unused_dataset(session: Session, tenant: str, dataset_id: str) -> Datase
     return dataset
 
 
-def drop_upload(storage: Storage, job: Job) -> None:
-    """What was sent, and what was found, is of no more use once its ingest has ended."""
-    if key := job.config["source"].get("key"):
-        storage.delete(key)
-    storage.delete(listing_key(job.id))
+def upload_keys(job: Job) -> list[str]:
+    """What was sent, and what was found: of no more use once the ingest has ended."""
+    sent = job.config["source"].get("key")
+    return [*([sent] if sent else []), listing_key(job.id)]

@@ -5,15 +5,12 @@ from collections.abc import Sequence
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
-from app.core.blobs import is_older
 from app.core.datasets import OPEN
 from app.core.errors import VersionInUse
 from app.core.registry.versions import get_model, get_version
-from app.core.runtime import Runtime
 from app.core.tables import Job, Model, ModelAlias, ModelVersion
 
 FOLDER = "models"
-_ORPHAN_SECONDS = 24 * 3600.0  # no import leaves more time between its files and its row
 
 
 def delete_version(session: Session, tenant: str, name: str, version: int) -> list[str]:
@@ -27,27 +24,6 @@ def delete_model(session: Session, tenant: str, name: str) -> list[str]:
     model = get_model(session, tenant, name, lock=True)
     versions = session.scalars(select(ModelVersion).where(ModelVersion.model_id == model.id))
     return _delete(session, model, versions.all())
-
-
-def remove_folders(runtime: Runtime, folders: Sequence[str]) -> None:
-    """After the commit: a crash in between leaves them to `remove_orphans`."""
-    for folder in folders:
-        runtime.storage.delete_folder(folder)
-
-
-def remove_orphans(runtime: Runtime) -> int:
-    """Folders without a version: it was deleted, or its import or job did not end well."""
-    root = runtime.storage.path(FOLDER)
-    found = root.iterdir() if root.is_dir() else ()
-    old = {path.name for path in found if is_older(path, _ORPHAN_SECONDS)}
-    if not old:
-        return 0
-    with runtime.db.read() as session:
-        # Open jobs first: one that ends in between has its version by then.
-        kept = set(session.scalars(select(Job.id).where(Job.status.in_(OPEN))))
-        kept |= {folder.split("/")[1] for folder in session.scalars(select(ModelVersion.folder))}
-    remove_folders(runtime, [f"{FOLDER}/{name}" for name in old - kept])
-    return len(old - kept)
 
 
 def _delete(session: Session, model: Model, versions: Sequence[ModelVersion]) -> list[str]:
