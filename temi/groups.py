@@ -34,6 +34,17 @@ def heads_per_group(config: TrainConfig, device: torch.device) -> int:
     return min(config.n_heads, max(1, _GPU_ACTIVATIONS // widest))
 
 
+def new_heads(config: TrainConfig, n_heads: int, dim: int, generator: torch.Generator) -> Heads:
+    return Heads(
+        n_heads=n_heads,
+        dim=dim,
+        hidden_dim=config.hidden_dim,
+        bottleneck_dim=config.bottleneck_dim,
+        n_clusters=config.n_clusters,
+        generator=generator,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """What is the same for all groups in one step."""
@@ -57,14 +68,7 @@ class HeadGroup:
         self._config = config
         self._device = device
         self._dtype = matrix_dtype(config.precision, device)
-        self.student = Heads(
-            n_heads=n_heads,
-            dim=dim,
-            hidden_dim=config.hidden_dim,
-            bottleneck_dim=config.bottleneck_dim,
-            n_clusters=config.n_clusters,
-            generator=generator,
-        ).to(device)
+        self.student = new_heads(config, n_heads, dim, generator).to(device)
         self.teacher = copy.deepcopy(self.student).requires_grad_(False)
         self._optimizer = RestorableAdamW(
             self.student,

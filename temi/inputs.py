@@ -4,16 +4,20 @@ Rows of a set that fits in memory are prepared once. Rows of a larger one are re
 they are (a memory map) and prepared for each batch, which costs a few percent of a step.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from temi.errors import TemiError
 from temi.projection import principal_directions
-from temi.standardize import Standardizer, chunks
+from temi.standardize import Standardizer, chunks, fit_standardizer
 
 # A fixed size, not a share of this machine's memory: the same run rounds the same everywhere.
 RESIDENT_BYTES = 4 << 30
+_PREPARED = ("mean", "std", "directions")
 
 
 class TrainingInputs:
@@ -31,6 +35,22 @@ class TrainingInputs:
         self._device = device
         self._directions = None if directions is None else directions.to(device)
         self._resident = self._prepare_all() if len(self) * self.dim * 4 <= RESIDENT_BYTES else None
+
+    @classmethod
+    def from_tensors(
+        cls,
+        features: npt.NDArray[np.floating],
+        prepared: Mapping[str, Tensor],
+        device: torch.device,
+    ) -> "TrainingInputs":
+        """With what ``prepare`` found, or ``tensors`` gave; nothing is shared with them."""
+        own = {name: prepared[name].clone() for name in _PREPARED if name in prepared}
+        standardizer = Standardizer(mean=own["mean"].numpy(), std=own["std"].numpy())
+        return cls(features, standardizer, own.get("directions"), device)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What is done to every row."""
+        return _as_tensors(self.standardizer, self.directions)
 
     def __len__(self) -> int:
         return int(self._features.shape[0])
@@ -50,6 +70,20 @@ class TrainingInputs:
         for rows in chunks(len(self)):
             prepared[rows] = self._prepare(self._features[rows])
         return prepared
+
+
+def prepare(features: npt.NDArray[np.floating], projection_dim: int | None) -> dict[str, Tensor]:
+    """What is to be done to every row; reads all of them."""
+    standardizer = fit_standardizer(features)
+    if not np.isfinite(standardizer.mean).all():
+        raise TemiError("features contain NaN or infinity")
+    return _as_tensors(standardizer, find_directions(features, standardizer, projection_dim))
+
+
+def _as_tensors(standardizer: Standardizer, directions: Tensor | None) -> dict[str, Tensor]:
+    tensors = [torch.from_numpy(standardizer.mean), torch.from_numpy(standardizer.std), directions]
+    named = zip(_PREPARED, tensors, strict=True)
+    return {name: tensor for name, tensor in named if tensor is not None}
 
 
 def find_directions(

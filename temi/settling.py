@@ -41,6 +41,7 @@ class SettlingMonitor:
 
     def compare(self, now: Tensor, losses: Tensor) -> None:
         """Another look: assignments by all heads (H, S); ``losses`` (H,) tell the best head."""
+        now = now.to(self.assignments.device)
         if int(self.assignments[0, 0]) >= 0:
             best = int(losses.argmin())
             self.changed = float((now[best] != self.assignments[best]).float().mean())

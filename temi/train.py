@@ -12,16 +12,17 @@ from torch import Tensor
 
 from temi.config import TrainConfig
 from temi.device import resolve_device
+from temi.distributed import Alone, Team
 from temi.errors import TemiError
-from temi.groups import HeadGroup, Step, heads_per_group, join_states, part, split_state
-from temi.inputs import TrainingInputs, find_directions
+from temi.groups import HeadGroup, Step, join_states, new_heads, part, split_state
+from temi.inputs import TrainingInputs, prepare
 from temi.lanes import Lanes
 from temi.model import ClusterModel
 from temi.objectives import make_objective
 from temi.objectives.teacher import agreement
 from temi.sampling import PairSampler
 from temi.settling import LOOK_EVERY, SettlingMonitor
-from temi.standardize import Standardizer, fit_standardizer
+from temi.shares import HeadShare
 
 __all__ = ["TrainConfig", "TrainReport", "Trainer"]
 
@@ -43,7 +44,11 @@ class TrainReport:
 
 
 class Trainer:
-    """Trains all heads together; the caller decides how many steps to run at a time."""
+    """Trains all heads together; the caller decides how many steps to run at a time.
+
+    With a ``team`` of several processes each trains a share of the heads, and all of them make
+    every call but ``step``, ``settled`` and ``done`` together.
+    """
 
     def __init__(
         self,
@@ -52,6 +57,7 @@ class Trainer:
         config: TrainConfig,
         *,
         device: str = "auto",
+        team: Team | None = None,
     ) -> None:
         _check_arrays(features, neighbors)
         self.config = config = config.resolve(features.shape[0])
@@ -60,6 +66,8 @@ class Trainer:
         self.total_steps = config.steps
         self.images_per_step = config.batch_size
         self._device = resolve_device(device)
+        self._team = team = team or Alone()
+        self._share = HeadShare.of(config, self._device, rank=team.rank, processes=team.size)
         self._raw = features
         self._inputs = self._prepare_inputs()
         self._objective = make_objective(config)
@@ -72,7 +80,8 @@ class Trainer:
         )
         self._settling = SettlingMonitor(self._inputs, config.n_heads)
         window = max(_MIN_LOSS_WINDOW, -(-features.shape[0] // config.batch_size))
-        self._losses = torch.zeros(window, config.n_heads, device=self._device)  # a ring
+        n_mine = self._share.heads[team.rank]
+        self._losses = torch.zeros(window, n_mine, device=self._device)  # a ring
         self._step = 0
 
     @property
@@ -117,48 +126,49 @@ class Trainer:
 
     def model(self, head: int) -> ClusterModel:
         """Any of the teacher heads, as a model on raw features."""
-        group, place = divmod(head, self._groups[0].teacher.n_heads)
-        return ClusterModel.of_head(
-            self._groups[group].teacher,
-            place,
-            self._inputs.standardizer,
-            self._inputs.directions,
-            self.config.temperature,
+        owner, group, place = self._share.find(head)
+        arrays: dict[str, npt.NDArray[np.float32]] = {}
+        if owner == self._team.rank:
+            arrays = ClusterModel.of_head(
+                self._groups[group].teacher,
+                place,
+                self._inputs.standardizer,
+                self._inputs.directions,
+                self.config.temperature,
+            ).tensors()
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        shared = self._team.share(tensors, source=owner)
+        return ClusterModel.from_tensors(
+            {name: tensor.numpy() for name, tensor in shared.items()}, self.config.temperature
         )
 
     def state(self) -> dict[str, Tensor]:
-        """Everything that ``load_state`` needs to go on as if nothing had happened."""
-        state = {
-            "step": torch.tensor(self._step),
-            "losses": self._losses,
-            "mean": torch.from_numpy(self._inputs.standardizer.mean),
-            "std": torch.from_numpy(self._inputs.standardizer.std),
-        }
-        if self._inputs.directions is not None:
-            state["directions"] = self._inputs.directions
-        parts: dict[str, Mapping[str, Tensor]] = {
-            "heads": join_states(self._groups),
-            "sampler": self._sampler.state(),
-            "settling": self._settling.state(),
-        }
-        for name, tensors in parts.items():
-            state |= {f"{name}.{key}": tensor for key, tensor in tensors.items()}
+        """Everything that ``load_state`` needs to go on as if nothing had happened.
+
+        It is the same for any number of processes; the first has it, the others get nothing.
+        """
+        state = self._team.collect(self._states_of_heads(), self._share.heads)
+        if not state:
+            return {}
+        state["losses"] = state["losses"].T.contiguous()
+        state |= self._common_state()
         # Clones: the trainer goes on changing its tensors while the caller stores these.
         return {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Take over the state of a trainer with the same features, neighbors and settings."""
-        _check_state(self.state(), state)
+        """Take over the state of a trainer with the same features, neighbors and settings.
+
+        Of several processes, only what the first is given counts.
+        """
+        state = self._team.share(state)
+        self._check_state(state)
         self._step = int(state["step"])
-        self._losses = state["losses"].to(self._device, copy=True)
+        self._losses = self._share.rows(state["losses"].T).T.to(self._device, copy=True)
         # The stored preparation, not a fresh one: another BLAS may round it differently.
-        standardizer = Standardizer(
-            mean=state["mean"].numpy().copy(), std=state["std"].numpy().copy()
-        )
-        directions = state["directions"].clone() if "directions" in state else None
-        self._inputs = TrainingInputs(self._raw, standardizer, directions, self._device)
+        self._inputs = TrainingInputs.from_tensors(self._raw, state, self._device)
         self._settling = SettlingMonitor(self._inputs, self.config.n_heads)
-        split_state(self._groups, part(state, "heads"), self._step)
+        heads = {name: self._share.rows(whole) for name, whole in part(state, "heads").items()}
+        split_state(self._groups, heads, self._step)
         self._sampler.load_state(part(state, "sampler"))
         self._settling.load_state(part(state, "settling"))
 
@@ -166,7 +176,9 @@ class Trainer:
         assert self.config.teacher_momentum is not None
         views = self._inputs.rows(self._sampler.draw())  # (2B, P)
         taught = self._lanes.map(lambda group: group.teach(views), self._groups)  # (h, 2B, C) each
-        weights = self._objective.weigh(torch.cat([agreement(t) for t in taught]))  # (H, B)
+        agreed = torch.cat([agreement(t) for t in taught])  # (h, B): heads of this process
+        agreed = self._team.join(agreed, self._share.heads)  # (H, B)
+        weights = self._objective.weigh(agreed)[self._share.mine]  # (h, B)
         shares = torch.split(weights, [len(t) for t in taught])
         step = Step(
             views=views,
@@ -179,7 +191,8 @@ class Trainer:
         self._step += 1
         if self._step % LOOK_EVERY == 0:
             looks = self._lanes.map(self._settling.assign, [g.teacher for g in self._groups])
-            self._settling.compare(torch.cat(looks), self._mean_losses())
+            looked = self._team.join_on_cpu(torch.cat(looks), self._share.heads)  # (H, S)
+            self._settling.compare(looked, self._mean_losses())
 
     def _learning_rate(self) -> float:
         config = self.config
@@ -192,40 +205,56 @@ class Trainer:
 
     def _mean_losses(self) -> Tensor:
         seen = min(self._step, len(self._losses))
-        return self._losses[: max(seen, 1)].mean(dim=0)  # (H,)
+        mine = self._losses[: max(seen, 1)].T
+        losses = self._team.join_on_cpu(mine, self._share.heads).T.contiguous()  # (steps, H)
+        return losses.mean(dim=0)  # (H,)
 
     def _prepare_inputs(self) -> TrainingInputs:
-        standardizer = fit_standardizer(self._raw)
-        if not np.isfinite(standardizer.mean).all():
-            raise TemiError("features contain NaN or infinity")
-        directions = find_directions(self._raw, standardizer, self.config.projection_dim)
-        return TrainingInputs(self._raw, standardizer, directions, self._device)
+        first = (
+            self._team.rank == 0
+        )  # only there: it reads all rows, and others may round otherwise
+        prepared = prepare(self._raw, self.config.projection_dim) if first else {}
+        return TrainingInputs.from_tensors(self._raw, self._team.share(prepared), self._device)
 
     def _new_groups(self, generator: torch.Generator) -> list[HeadGroup]:
-        config, size = self.config, heads_per_group(self.config, self._device)
-        counts = [min(size, config.n_heads - done) for done in range(0, config.n_heads, size)]
-        return [
-            HeadGroup(
-                config,
-                n_heads=count,
-                dim=self._inputs.dim,
-                generator=generator,
-                device=self._device,
-            )
-            for count in counts
-        ]
+        config, dim, groups = self.config, self._inputs.dim, []
+        for process, sizes in enumerate(self._share.groups):
+            for n_heads in sizes:
+                if process == self._team.rank:
+                    group = HeadGroup(
+                        config, n_heads=n_heads, dim=dim, generator=generator, device=self._device
+                    )
+                    groups.append(group)
+                else:  # only drawn: a seed means the same heads however they are shared out
+                    new_heads(config, n_heads, dim, generator)
+        return groups
 
+    def _states_of_heads(self) -> dict[str, Tensor]:
+        """Of this process; they begin with the axis of heads."""
+        heads = {f"heads.{name}": tensor for name, tensor in join_states(self._groups).items()}
+        return heads | {"losses": self._losses.T}
 
-def _check_state(own: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
-    if own.keys() != given.keys():
-        strangers = ", ".join(sorted(own.keys() ^ given.keys()))
-        raise TemiError(f"this state is of another trainer: {strangers}")
-    for name, tensor in own.items():
-        if tensor.shape != given[name].shape:
-            raise TemiError(
-                f"this state is of another trainer: {name} has shape "
-                f"{tuple(given[name].shape)}, not {tuple(tensor.shape)}"
-            )
+    def _common_state(self) -> dict[str, Tensor]:
+        """The same in all processes."""
+        state = self._inputs.tensors()
+        state |= {f"sampler.{name}": tensor for name, tensor in self._sampler.state().items()}
+        state |= {f"settling.{name}": tensor for name, tensor in self._settling.state().items()}
+        return state | {"step": torch.tensor(self._step)}
+
+    def _check_state(self, given: Mapping[str, Tensor]) -> None:
+        own = {name: tuple(tensor.shape) for name, tensor in self._common_state().items()}
+        for name, tensor in self._states_of_heads().items():
+            own[name] = self._share.whole_shape(tensor)
+        own["losses"] = own["losses"][::-1]
+        if own.keys() != given.keys():
+            strangers = ", ".join(sorted(own.keys() ^ given.keys()))
+            raise TemiError(f"this state is of another trainer: {strangers}")
+        for name, shape in own.items():
+            found = tuple(given[name].shape)
+            if found != shape:
+                raise TemiError(
+                    f"this state is of another trainer: {name} has shape {found}, not {shape}"
+                )
 
 
 def _check_arrays(features: npt.NDArray[np.floating], neighbors: npt.NDArray[np.integer]) -> None:
