@@ -15,7 +15,7 @@ LEAST_RECALL = 0.98
 _TARGET_RECALL = 0.988
 _SAMPLE_ROWS = 512
 # Looking at a row costs up to twice as much here as in exact search, by measurement.
-_MOST_LOOKED_AT = 0.5
+MOST_LOOKED_AT = 0.5
 # Similarities this close are a tie: any of the tied rows is a right answer.
 _TIE = 2e-6
 
@@ -56,10 +56,10 @@ def approximate_neighbors(
     n = len(features)
     tally = Tally(n, progress)
     cells = build_cells(features, dtype, rng, tally)
-    choosing, judging = _samples(features, k, rng, tally)
-    by_nearness = _cells_by_nearness(features, cells, choosing)
-    probes = _needed_probes(cells, choosing, by_nearness)
-    while _looked_at(cells, by_nearness, probes) < _MOST_LOOKED_AT:
+    choosing, judging = draw_samples(features, k, rng, tally)
+    by_nearness = cells_by_nearness(features, cells, choosing.rows)
+    probes = needed_probes(cells, choosing, by_nearness)
+    while looked_at(cells, by_nearness, probes) < MOST_LOOKED_AT:
         ids = scan_cells(cells, k, probes, tally, weight=0.8)
         recall = measure_recall(features, judging, ids[judging.rows])
         if recall >= LEAST_RECALL:
@@ -89,7 +89,7 @@ def measure_recall(features: Features, sample: Sample, found: Ids) -> float:
     return float(right / found.size)
 
 
-def _samples(
+def draw_samples(
     features: Features, k: int, rng: np.random.Generator, tally: Tally
 ) -> tuple[Sample, Sample]:
     n = len(features)
@@ -101,20 +101,20 @@ def _samples(
     return Sample(rows[:half], truth[:half]), Sample(rows[half:], truth[half:])
 
 
-def _cells_by_nearness(features: Features, cells: Cells, sample: Sample) -> Ids:
-    """All cells for each sampled row, nearest first: (S, C)."""
-    scores = unit_rows(features, sample.rows) @ cells.centroids.T
+def cells_by_nearness(features: Features, cells: Cells, rows: Ids) -> Ids:
+    """All cells for each of these rows, nearest first: (S, C)."""
+    scores = unit_rows(features, rows) @ cells.centroids.T
     return np.argsort(-scores, axis=1, kind="stable")
 
 
-def _needed_probes(cells: Cells, sample: Sample, by_nearness: Ids) -> int:
+def needed_probes(cells: Cells, sample: Sample, by_nearness: Ids) -> int:
     """The fewest cells a row that hold enough of the sample's true neighbors."""
     rank = np.argsort(by_nearness, axis=1)  # (S, C), the inverse of each permutation
     ranks = np.sort(np.take_along_axis(rank, cells.cell_of[sample.truth], axis=1), axis=None)
     return int(ranks[int(np.ceil(_TARGET_RECALL * len(ranks))) - 1]) + 1
 
 
-def _looked_at(cells: Cells, by_nearness: Ids, probes: int) -> float:
+def looked_at(cells: Cells, by_nearness: Ids, probes: int) -> float:
     """The share of all rows that are in a row's nearest cells."""
     sizes = np.diff(cells.starts)
     return float(sizes[by_nearness[:, :probes]].sum(axis=1).mean() / len(cells.row_at))

@@ -49,7 +49,7 @@ def build_cells(
     features: Features, dtype: npt.DTypeLike, rng: np.random.Generator, tally: Tally
 ) -> Cells:
     """Train centroids on a sample, then read the features twice: to assign and to sort them."""
-    n, dim = features.shape
+    n = len(features)
     centroids = _train(features, cell_count(n), rng)
     cell = np.empty(n, dtype=np.int16)
     for start, block in unit_blocks(features):
@@ -57,6 +57,14 @@ def build_cells(
         cell[start : start + len(block)] = scores_and_ids[1][:, 0]
         tally.add(0.1 * len(block))
         tally.report()
+    return sort_into_cells(features, centroids, cell, dtype)
+
+
+def sort_into_cells(
+    features: Features, centroids: Floats, cell: CellIds, dtype: npt.DTypeLike
+) -> Cells:
+    """The same cells again from what they were built with, wherever the features are read."""
+    n, dim = features.shape
     row_at = np.argsort(cell, kind="stable")
     place_of = np.empty(n, dtype=np.int64)
     place_of[row_at] = np.arange(n)

@@ -35,6 +35,13 @@ def exact_neighbors(
     return found
 
 
+def exact_part(features: Features, part: slice, k: int, tally: Tally) -> Ids:
+    """The same for a part of the rows, all of which are held: (part, k)."""
+    own = np.arange(part.start, part.stop)
+    queries = read_units(features, part.start, part.stop)
+    return without_self(nearest(features, queries, k + 1, tally), own)
+
+
 def nearest(
     features: Features,
     queries: Floats,

@@ -45,7 +45,7 @@ def run_pieces(work: Callable[[Piece], None], pieces: Sequence[Piece], tally: Ta
     Threads of one core each never wait for one another inside a matrix product. Where other
     programs want the cores too, a product that waits for its slowest thread is far slower.
     """
-    threads = _thread_count()  # asked before the limit, which counts for OpenMP as well
+    threads = thread_count()  # asked before the limit, which counts for OpenMP as well
     with (
         threadpool_limits(limits=1, user_api="blas"),
         ThreadPoolExecutor(threads, initializer=faiss.omp_set_num_threads, initargs=(1,)) as pool,
@@ -65,11 +65,15 @@ def run_pieces(work: Callable[[Piece], None], pieces: Sequence[Piece], tally: Ta
 
 def even_slices(n: int, longest: int) -> list[slice]:
     """Slices of about one length, a multiple of the threads: none works while others rest."""
-    threads = _thread_count()
+    threads = thread_count()
     count = -(-n // (longest * threads)) * threads
     edges = [n * part // min(count, n) for part in range(min(count, n) + 1)]
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
-def _thread_count() -> int:
+def thread_count() -> int:
     return int(faiss.omp_get_max_threads())
+
+
+def use_threads(count: int) -> None:
+    faiss.omp_set_num_threads(count)

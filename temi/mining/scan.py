@@ -25,6 +25,10 @@ _PRODUCT_QUERIES = 512
 _PRODUCT_ROWS = 4096
 
 
+Put = Callable[[Ids, Ids], None]
+"""Told places and, for each, the places of its neighbors."""
+
+
 def scan_cells(cells: Cells, k: int, probes: int, tally: Tally, *, weight: float) -> Ids:
     """The best ``k`` other rows in the ``probes`` cells nearest to every row: (N, k).
 
@@ -32,25 +36,56 @@ def scan_cells(cells: Cells, k: int, probes: int, tally: Tally, *, weight: float
     """
     n = len(cells.row_at)
     found = np.empty((n, k), dtype=np.int64)
-    short: list[Ids] = []
 
-    def put(places: Ids, near: Ids) -> None:
-        others = without_self(near, places)
+    def put(places: Ids, others: Ids) -> None:
         found[cells.row_at[places]] = cells.row_at[others]  # whatever stands at -1 is replaced
-        short.append(places[others[:, -1] < 0])
 
     if gpu_count() > 0:
-        for part, near in search_cells(cells.centroids, cells.take(slice(None)), probes, k + 1):
-            put(np.arange(part.start, part.stop), near)
-            tally.add(weight * len(near))
-            tally.report()
+        short = _scan_on_gpu(cells, k, probes, tally, weight, put)
+        _scan_until_full(cells, short, k, 4 * probes, tally, 0.0, put)
     else:
-        _scan(cells, np.arange(n), k + 1, probes, tally, weight, put)
-    while (places := np.concatenate(short)).size:
-        short.clear()
-        probes = min(4 * probes, len(cells.centroids))
-        _scan(cells, places, k + 1, probes, tally, 0.0, put)
+        _scan_until_full(cells, np.arange(n), k, probes, tally, weight, put)
     return found
+
+
+def scan_part(cells: Cells, part: slice, k: int, probes: int, tally: Tally) -> Ids:
+    """The same for the places of one part, by the CPU: (part, k), in the order of the places."""
+    found = np.empty((part.stop - part.start, k), dtype=np.int64)
+
+    def put(places: Ids, others: Ids) -> None:
+        found[places - part.start] = cells.row_at[others]
+
+    _scan_until_full(cells, np.arange(part.start, part.stop), k, probes, tally, 1.0, put)
+    return found
+
+
+def _scan_on_gpu(cells: Cells, k: int, probes: int, tally: Tally, weight: float, put: Put) -> Ids:
+    """Returns the places that go short."""
+    short = []
+    for part, near in search_cells(cells.centroids, cells.take(slice(None)), probes, k + 1):
+        places = np.arange(part.start, part.stop)
+        others = without_self(near, places)
+        put(places, others)
+        short.append(places[others[:, -1] < 0])
+        tally.add(weight * len(near))
+        tally.report()
+    return np.concatenate(short)
+
+
+def _scan_until_full(
+    cells: Cells, places: Ids, k: int, probes: int, tally: Tally, weight: float, put: Put
+) -> None:
+    while len(places):
+        probes = min(probes, len(cells.centroids))
+        short: list[Ids] = []
+
+        def put_others(own: Ids, near: Ids, short: list[Ids] = short) -> None:
+            others = without_self(near, own)
+            put(own, others)
+            short.append(own[others[:, -1] < 0])
+
+        _scan(cells, places, k + 1, probes, tally, weight, put_others)
+        places, probes, weight = np.concatenate(short), 4 * probes, 0.0
 
 
 def _scan(
@@ -60,7 +95,7 @@ def _scan(
     probes: int,
     tally: Tally,
     weight: float,
-    put: Callable[[Ids, Ids], None],
+    put: Put,
 ) -> None:
     longest = min(_BATCH_ROWS, max(1, _BATCH_PAIRS // probes))
 

@@ -95,7 +95,7 @@ def test_rows_with_few_in_their_cells_get_more_cells(
     features: Features, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One probe in cells of 16 rows cannot give 40 neighbors."""
-    monkeypatch.setattr(approximate, "_needed_probes", lambda *_: 1)
+    monkeypatch.setattr(approximate, "needed_probes", lambda *_: 1)
     monkeypatch.setattr(approximate, "LEAST_RECALL", 0.0)
     monkeypatch.setattr(cells, "_CELL_EXPONENT", 1.0)
 
@@ -108,7 +108,7 @@ def test_rows_with_few_in_their_cells_get_more_cells(
 def test_more_probes_if_the_recall_is_missed(
     features: Features, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(approximate, "_needed_probes", lambda *_: 1)
+    monkeypatch.setattr(approximate, "needed_probes", lambda *_: 1)
 
     found = approximate_neighbors(features, K, memory_bytes=GIGABYTE)
 
