@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from app.core.archives import member_count, read_members
+from app.core.buckets import ObjectUrl, is_object_url
 from app.core.errors import ManifestInvalid, ServiceError
 from app.core.runtime import Runtime
 from app.core.sources.base import Member, Source, storable_name
 from app.core.sources.folders import check_folder, check_path, list_folder, read_file
 from app.core.sources.listings import count_listing, read_listing, write_listing
 from app.core.sources.manifests import Entry, Lookup, manifest_format, read_entries
-from app.core.sources.objects import ObjectReader, ObjectUrl, check_object_url, is_object_url
+from app.core.sources.objects import ObjectReader, check_object_url
 from app.core.sources.objects import list_objects as list_bucket
 from app.core.sources.urls import Fetcher, check_url, is_url
 
@@ -52,8 +53,10 @@ def check_own_manifest(runtime: Runtime, source: dict[str, Any]) -> int:
 
 
 def _open_archive(runtime: Runtime, source: dict[str, Any], _job_id: str) -> Source:
-    path = runtime.storage.path(source["key"])
-    return Source(read_members(path, runtime.archive_limits), total=member_count(path))
+    def members() -> Iterator[Member]:  # opened when it is read, which may be much later
+        yield from read_members(runtime.storage.path(source["key"]), runtime.archive_limits)
+
+    return Source(members(), total=member_count(runtime.storage.path(source["key"])))
 
 
 def _open_folder(runtime: Runtime, source: dict[str, Any], job_id: str) -> Source:
@@ -91,11 +94,10 @@ def _open_objects(runtime: Runtime, source: dict[str, Any], job_id: str) -> Sour
 
 
 def _open_manifest(runtime: Runtime, source: dict[str, Any], _job_id: str) -> Source:
-    path = runtime.storage.path(source["key"])
     read = _EntryReader(runtime)
 
     def members() -> Iterator[Member]:
-        with path.open("rb") as file:
+        with runtime.storage.path(source["key"]).open("rb") as file:
             for position, entry in enumerate(read_entries(file, source["format"])):
                 yield Member(
                     position,

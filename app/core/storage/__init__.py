@@ -1,12 +1,23 @@
 """Where bytes are kept: images, artefacts, models."""
 
+from app.core.buckets import open_bucket, parse_object_url
 from app.core.settings import Settings
 from app.core.storage.base import Batch, Storage, StoredFile, blob_key, raise_if_full
+from app.core.storage.cache import Cache
 from app.core.storage.local import LocalStorage
+from app.core.storage.s3 import S3Storage
 
 
 def open_storage(settings: Settings) -> Storage:
-    return LocalStorage(settings.blob_dir)
+    if not settings.storage_url:
+        return LocalStorage(settings.blob_dir)
+    where = parse_object_url(settings.storage_url)
+    return S3Storage(
+        open_bucket(settings, where.bucket, where.key),
+        Cache(settings.cache_dir, settings.cache_bytes),
+        name=settings.storage_url.rstrip("/"),
+        part_bytes=settings.s3_part_bytes,
+    )
 
 
 __all__ = [

@@ -1,6 +1,7 @@
 """Files by key. A key either holds a whole file or nothing."""
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import IO, NamedTuple, Protocol
 from app.core.errors import StorageFull
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
+_BLOB = re.compile(r"sha256/[0-9a-f]{2}/([0-9a-f]{64})")
 
 
 class StoredFile(NamedTuple):
@@ -20,7 +22,7 @@ class StoredFile(NamedTuple):
 
 
 class Batch(Protocol):
-    """Many small files that appear together. Threads may add at the same time."""
+    """Many small files, written side by side. Threads may add at the same time."""
 
     def write(self, key: str, data: bytes) -> None: ...
 
@@ -29,17 +31,35 @@ class Batch(Protocol):
 
 
 class Storage(Protocol):
+    """FileNotFoundError tells that a key holds nothing.
+
+    A server that is gone raises StorageUnavailable; bytes that are not those that were written
+    raise StorageCorrupt.
+    """
+
     def path(self, key: str) -> Path:
-        """Where the file of a key is on this machine: for memory maps and for sending."""
+        """A whole file on this machine, for memory maps and for sending; never to be written to.
+
+        It is to be opened within a minute. Once open, its bytes stay for as long as it is.
+        """
 
     def exists(self, key: str) -> bool: ...
+
+    def size(self, key: str) -> int: ...
 
     def read(self, key: str) -> bytes: ...
 
     def write(self, key: str, data: bytes) -> None: ...
 
-    def writing(self, key: str) -> AbstractContextManager[IO[bytes]]:
-        """A file that appears under its key when the block ends well, and never otherwise."""
+    def writing(self, key: str, *, replace: bool = True) -> AbstractContextManager[IO[bytes]]:
+        """A file that appears under its key when the block ends well, and never otherwise.
+
+        Until then it lies on this machine: it can be read, sought, and mapped by its name.
+        Without `replace`, a file that the key holds already stays.
+        """
+
+    def take(self, key: str, path: Path) -> None:
+        """Move a finished file of this machine to its key."""
 
     def many(self) -> Batch: ...
 
@@ -54,7 +74,7 @@ class Storage(Protocol):
     def look(self, key: str) -> StoredFile | None: ...
 
     def touch(self, key: str) -> bool:
-        """Make a file young, as if it had just been written; False if it is not there."""
+        """Make a file young, as if it had just been written; False if it has to be written."""
 
     def delete_unless_young(self, key: str, before: float) -> bool:
         """Delete a file last written or touched before this time; False if it is younger.
@@ -63,11 +83,17 @@ class Storage(Protocol):
         """
 
     def clean(self, older_than_seconds: float, now: float) -> int:
-        """Remove what crashed writers left aside."""
+        """Remove what crashed writers left aside on this machine."""
 
 
 def blob_key(sha256: str) -> str:
     return f"sha256/{sha256[:2]}/{sha256}"
+
+
+def blob_hash(key: str) -> str | None:
+    """The SHA-256 that the bytes under this key must have, if the key tells."""
+    found = _BLOB.fullmatch(key)
+    return found[1] if found else None
 
 
 def raise_if_full(error: OSError) -> None:

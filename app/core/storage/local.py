@@ -1,14 +1,18 @@
 """A folder of this machine: every file is written aside, synced, and renamed."""
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
-from app.core.storage.base import StoredFile, raise_if_full
+from app.core.storage.base import StoredFile, blob_hash, raise_if_full
+from app.core.storage.checking import check_bytes
+
+_BLOCK = 1024 * 1024
 
 
 class LocalStorage:
@@ -20,24 +24,36 @@ class LocalStorage:
         self._aside.mkdir(parents=True, exist_ok=True)
 
     def path(self, key: str) -> Path:
-        """Where the file of a key is or would be: for memory maps and for sending."""
+        """A whole file, for memory maps and for sending."""
+        path = self.place(key)
+        if not path.is_file():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        return path
+
+    def place(self, key: str) -> Path:
+        """Where the file of a key is or would be."""
         path = (self.root / key).resolve()
         if not path.is_relative_to(self.root):
             raise ValueError(f"key leaves the storage folder: {key!r}")
         return path
 
     def exists(self, key: str) -> bool:
-        return self.path(key).is_file()
+        return self.place(key).is_file()
+
+    def size(self, key: str) -> int:
+        return self.path(key).stat().st_size
 
     def read(self, key: str) -> bytes:
-        return self.path(key).read_bytes()
+        data = self.place(key).read_bytes()
+        check_bytes(key, data, blob_hash(key))
+        return data
 
     def write(self, key: str, data: bytes) -> None:
         with self.writing(key) as file:
             file.write(data)
 
     @contextmanager
-    def writing(self, key: str) -> Iterator[IO[bytes]]:
+    def writing(self, key: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
         """A file that appears under its key when the block ends well, and never otherwise."""
         aside = self._aside / uuid4().hex
         try:
@@ -45,22 +61,44 @@ class LocalStorage:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            _rename(aside, self.path(key))
+            if replace:
+                _rename(aside, self.place(key))
+            else:
+                _link(aside, self.place(key))
         except OSError as error:
             raise_if_full(error)
             raise
         finally:
             aside.unlink(missing_ok=True)
 
+    def take(self, key: str, path: Path) -> None:
+        """Move a finished file to its key; it may have grown there."""
+        _sync(path)
+        try:
+            if path.resolve() == self.place(key):
+                _sync(path.parent)
+            elif path.stat().st_dev == self._aside.stat().st_dev:
+                _rename(path, self.place(key))
+            else:
+                self._copy(key, path)
+        except OSError as error:
+            raise_if_full(error)
+            raise
+
+    def _copy(self, key: str, path: Path) -> None:
+        with path.open("rb") as source, self.writing(key) as target:
+            shutil.copyfileobj(source, target, _BLOCK)
+        path.unlink()
+
     def many(self) -> "LocalBatch":
         return LocalBatch(self, self._aside)
 
     def delete(self, key: str) -> None:
-        self.path(key).unlink(missing_ok=True)
+        self.place(key).unlink(missing_ok=True)
 
     def delete_folder(self, key: str) -> None:
         """Every file whose key starts with `key/`; it may be gone already."""
-        folder = self.path(key)
+        folder = self.place(key)
         if self._aside.is_relative_to(folder):
             raise ValueError(f"not a folder of files: {key!r}")
         if folder.is_dir():
@@ -68,7 +106,7 @@ class LocalStorage:
 
     def list(self, folder: str) -> Iterator[StoredFile]:
         """Every file whose key starts with `folder/`; one that goes meanwhile may be missing."""
-        for parent, _, names in os.walk(self.path(folder)):
+        for parent, _, names in os.walk(self.place(folder)):
             for name in names:
                 path = Path(parent, name)
                 if found := self.look(path.relative_to(self.root).as_posix()):
@@ -76,21 +114,21 @@ class LocalStorage:
 
     def look(self, key: str) -> StoredFile | None:
         try:
-            found = self.path(key).stat()
+            found = self.place(key).stat()
         except FileNotFoundError:
             return None
         return StoredFile(key, found.st_size, found.st_mtime)
 
     def touch(self, key: str) -> bool:
         try:
-            os.utime(self.path(key))
+            os.utime(self.place(key))
         except FileNotFoundError:
             return False
         return True
 
     def delete_unless_young(self, key: str, before: float) -> bool:
         """Taken aside first: whoever looks for the file in this moment finds none."""
-        path, aside = self.path(key), self._aside / uuid4().hex
+        path, aside = self.place(key), self._aside / uuid4().hex
         try:
             path.rename(aside)
         except FileNotFoundError:
@@ -136,7 +174,7 @@ class LocalBatch:
         try:
             for _, aside in ready:
                 _sync(aside)
-            finals = [self._storage.path(key) for key, _ in ready]
+            finals = [self._storage.place(key) for key, _ in ready]
             folders = {final.parent for final in finals}
             for folder in folders:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -153,6 +191,14 @@ def _rename(aside: Path, final: Path) -> None:
     final.parent.mkdir(parents=True, exist_ok=True)
     aside.replace(final)
     _sync(final.parent)  # the new name itself must survive a power cut
+
+
+def _link(aside: Path, final: Path) -> None:
+    """Unlike a rename, it does not take the place of another file."""
+    final.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        os.link(aside, final)
+    _sync(final.parent)
 
 
 def _sync(path: Path) -> None:

@@ -5,14 +5,10 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
+from app.core.buckets import ObjectUrl
 from app.core.errors import ImageTooLarge, SourceForbidden, SourceUnreadable
 from app.core.settings import Settings
-from app.core.sources.objects import (
-    ObjectReader,
-    ObjectUrl,
-    check_object_url,
-    list_objects,
-)
+from app.core.sources.objects import ObjectReader, check_object_url, list_objects
 from tests.conftest import MakeSettings
 from tests.servers import run_s3
 

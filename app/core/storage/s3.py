@@ -1,0 +1,281 @@
+"""A bucket of an S3-compatible store, with copies on this machine of what is mapped or sent."""
+
+import errno
+import hashlib
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+from uuid import uuid4
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+
+from app.core.buckets import reason_of
+from app.core.errors import StorageCorrupt, StorageUnavailable
+from app.core.settings import MiB
+from app.core.storage.base import StoredFile, blob_hash, raise_if_full
+from app.core.storage.cache import Cache
+from app.core.storage.checking import check_bytes, corrupt
+
+if TYPE_CHECKING:
+    from obstore import GetOptions, ObjectMeta, PutMode
+    from obstore.store import S3Store
+
+_SHA256 = "sha256"  # name of the metadata that tells what the bytes must be
+_PIECE = 64 * MiB  # of a large object: each has a time-out of its own
+_BLOCK = 1 * MiB
+_PARTS_AT_ONCE = 4
+_PUTS_AT_ONCE = 16
+_BATCH_BYTES = 64 * MiB  # that wait in memory to be sent
+_PAGE = 1000
+_TRIES = 5
+
+
+class S3Storage:
+    def __init__(self, bucket: "S3Store", cache: Cache, *, name: str, part_bytes: int) -> None:
+        self._bucket = bucket
+        self._cache = cache
+        self._name = name
+        self._part_bytes = part_bytes
+
+    def path(self, key: str) -> Path:
+        """A copy; the store is asked whether it still holds, unless the key tells its bytes."""
+        _check_key(key)
+        if sha256 := blob_hash(key):
+            return self._cache.get(sha256, partial(self._download, key, None))
+        for _ in range(_TRIES):
+            found = self._head(key)
+            name = self._copy_name(key, found["e_tag"])
+            with suppress(PreconditionError):  # it was written anew in between
+                return self._cache.get(name, partial(self._download, key, found))
+        raise StorageUnavailable(f"The file {key} changes faster than it can be read.")
+
+    def exists(self, key: str) -> bool:
+        return self.look(key) is not None
+
+    def size(self, key: str) -> int:
+        return self._head(key)["size"]
+
+    def look(self, key: str) -> StoredFile | None:
+        try:
+            return _stored(self._head(key))
+        except FileNotFoundError:
+            return None
+
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        """Every file whose key starts with `folder/`."""
+        if folder:
+            _check_key(folder)
+        with _asking():
+            for page in obstore.list(self._bucket, folder or None, chunk_size=_PAGE):
+                yield from map(_stored, page)
+
+    def read(self, key: str) -> bytes:
+        _check_key(key)
+        try:
+            return self._read(key)
+        except StorageCorrupt:
+            return self._read(key)
+
+    def _read(self, key: str) -> bytes:
+        with _asking():
+            answer = obstore.get(self._bucket, key)
+            data = answer.bytes().to_bytes()
+        check_bytes(key, data, blob_hash(key) or answer.attributes.get(_SHA256))
+        return data
+
+    def write(self, key: str, data: bytes) -> None:
+        self._put(key, data, hashlib.sha256(data).hexdigest())
+
+    @contextmanager
+    def writing(self, key: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
+        """A file that appears under its key when the block ends well, and never otherwise."""
+        _check_key(key)
+        aside = self._cache.aside / uuid4().hex
+        try:
+            with aside.open("w+b") as file:
+                yield file
+            self._send(key, aside, "overwrite" if replace else "create")
+        except OSError as error:
+            raise_if_full(error)
+            raise
+        finally:
+            aside.unlink(missing_ok=True)
+
+    def take(self, key: str, path: Path) -> None:
+        """Move a finished file of this machine to its key."""
+        self._send(key, path, "overwrite")
+        path.unlink(missing_ok=True)
+
+    def many(self) -> "S3Batch":
+        return S3Batch(self)
+
+    def touch(self, key: str) -> bool:
+        """Never: to write a file again takes one request, and to look for it first one more."""
+        _check_key(key)
+        return False
+
+    def delete(self, key: str) -> None:
+        _check_key(key)
+        if sha256 := blob_hash(key):
+            self._cache.forget(sha256)
+        with _asking(), suppress(FileNotFoundError):
+            obstore.delete(self._bucket, key)
+
+    def delete_folder(self, key: str) -> None:
+        """Every file whose key starts with `key/`; it may be gone already."""
+        _check_key(key)
+        if found := [file.key for file in self.list(key)]:
+            with _asking():
+                obstore.delete(self._bucket, found)
+
+    def delete_unless_young(self, key: str, before: float) -> bool:
+        """Whole seconds are all that the store tells: the one that has begun counts as young."""
+        found = self.look(key)
+        if found is not None and found.modified + 1 > before:
+            return False
+        self.delete(key)
+        return True
+
+    def clean(self, older_than_seconds: float, now: float) -> int:
+        """Remove what crashed writers left aside on this machine."""
+        aside = self._cache.aside.iterdir()
+        stale = [p for p in aside if now - p.stat().st_mtime > older_than_seconds]
+        for path in stale:
+            path.unlink(missing_ok=True)
+        return len(stale)
+
+    def _head(self, key: str) -> "ObjectMeta":
+        _check_key(key)
+        with _asking():
+            return obstore.head(self._bucket, key)
+
+    def _send(self, key: str, path: Path, mode: "PutMode") -> None:
+        """And keep the file as a copy: whoever wrote it is the next to read it."""
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        try:
+            e_tag = self._put(key, path, sha256, mode)
+        except AlreadyExistsError:
+            return
+        if path.parent == self._cache.aside:
+            self._cache.adopt(path, blob_hash(key) or self._copy_name(key, e_tag))
+
+    def _put(
+        self, key: str, data: bytes | Path, sha256: str, mode: "PutMode" = "overwrite"
+    ) -> str | None:
+        """One request, or one for each part of a large file; returns the entity tag."""
+        _check_key(key)
+        try:
+            with _asking():
+                put = obstore.put(
+                    self._bucket,
+                    key,
+                    data,
+                    attributes={_SHA256: sha256},
+                    mode=mode,
+                    chunk_size=self._part_bytes,
+                    max_concurrency=_PARTS_AT_ONCE,
+                )
+        except FileNotFoundError as error:
+            raise StorageUnavailable("The bucket of the storage does not exist.") from error
+        return put["e_tag"]
+
+    def _download(self, key: str, found: "ObjectMeta | None", target: Path) -> None:
+        try:
+            self._download_once(key, found, target)
+        except StorageCorrupt:
+            self._download_once(key, found, target)
+
+    def _download_once(self, key: str, found: "ObjectMeta | None", target: Path) -> None:
+        digest, expected = hashlib.sha256(), blob_hash(key)
+        try:
+            with target.open("wb") as file:
+                for options in _pieces(found):
+                    with _asking():
+                        answer = obstore.get(self._bucket, key, options=options)
+                        expected = expected or answer.attributes.get(_SHA256)
+                        for block in answer.stream(_BLOCK):
+                            digest.update(block)
+                            file.write(block)
+        except OSError as error:
+            raise_if_full(error)
+            raise
+        if expected is not None and digest.hexdigest() != expected:
+            raise corrupt(key)
+
+    def _copy_name(self, key: str, e_tag: str | None) -> str:
+        return hashlib.sha256(f"{self._name}\n{key}\n{e_tag}".encode()).hexdigest()
+
+
+class S3Batch:
+    """Puts side by side, with bounded memory. An error of one is raised by all that follow."""
+
+    def __init__(self, storage: S3Storage) -> None:
+        self._storage = storage
+        self._pool = ThreadPoolExecutor(_PUTS_AT_ONCE, thread_name_prefix="put")
+        self._sent: deque[tuple[Future[None], int]] = deque()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def write(self, key: str, data: bytes) -> None:
+        with self._lock:
+            self._sent.append((self._pool.submit(self._storage.write, key, data), len(data)))
+            self._bytes += len(data)
+        self._wait(_BATCH_BYTES)
+
+    def keep(self) -> None:
+        """All that was written before the call is kept under its key."""
+        self._wait(-1)
+
+    def _wait(self, most: int) -> None:
+        while True:
+            with self._lock:
+                if not self._sent or self._bytes <= most:
+                    return
+                oldest = self._sent[0]
+            oldest[0].result()
+            with self._lock:
+                if self._sent and self._sent[0] is oldest:
+                    self._sent.popleft()
+                    self._bytes -= oldest[1]
+
+
+def _pieces(found: "ObjectMeta | None") -> "Iterator[GetOptions]":
+    """A large object in ranges, all of the same version."""
+    if found is None:
+        yield {}
+        return
+    size, same = found["size"], found["e_tag"]
+    if size <= _PIECE:
+        yield {"if_match": same}
+        return
+    for start in range(0, size, _PIECE):
+        yield {"if_match": same, "range": (start, min(start + _PIECE, size))}
+
+
+def _stored(found: "ObjectMeta") -> StoredFile:
+    return StoredFile(found["path"], found["size"], found["last_modified"].timestamp())
+
+
+def _check_key(key: str) -> None:
+    if any(part in ("", ".", "..") for part in key.split("/")):
+        raise ValueError(f"key leaves the storage folder: {key!r}")
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    """A server that is gone or refuses us is one error, whatever the library calls it."""
+    try:
+        yield
+    except (AlreadyExistsError, PreconditionError):
+        raise
+    except FileNotFoundError:  # the library's words fill a page
+        raise FileNotFoundError(errno.ENOENT, "There is no such file in the storage") from None
+    except BaseError as error:
+        raise StorageUnavailable(f"The storage cannot be used: {reason_of(error)}") from error
