@@ -19,7 +19,7 @@ from app.core.job_requests.ingest import create_ingest_job
 from app.core.runtime import Runtime
 from app.core.sources.checks import check_source
 from app.core.tables import Dataset
-from app.core.uploads import use_upload
+from app.core.uploads import store_upload, use_upload
 from app.core.webhooks import check_webhook_url
 
 GetDataset = Callable[[Session, str], Dataset]
@@ -91,6 +91,8 @@ def _accept(
 
     try:
         check_webhook_url(runtime.settings, wishes.webhook_url)
+        if received.source["type"] == "upload":
+            store_upload(runtime, ingest.tenant, received.source["upload_id"])
         check_source(runtime, received.source)
         answer, kept = idempotency.answer_once(
             runtime.db, ingest.tenant, ingest.key, _request_hash(ingest, received, wishes), create
@@ -108,9 +110,8 @@ def _with_upload(session: Session, ingest: Ingest, source: dict[str, Any]) -> di
     """A finished upload is an archive like any other, once nobody else can take it."""
     if source["type"] != "upload":
         return source
-    storage = ingest.runtime.storage
-    key = use_upload(session, storage, ingest.tenant, source["upload_id"])
-    check_archive(storage.path(key), ingest.runtime.archive_limits)
+    key = use_upload(session, ingest.tenant, source["upload_id"])
+    check_archive(ingest.runtime.storage.path(key), ingest.runtime.archive_limits)
     return source | {"type": "archive", "key": key}
 
 

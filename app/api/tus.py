@@ -131,7 +131,7 @@ async def create_upload(
 )
 def read_upload(runtime: RuntimeDep, tenant: TenantDep, upload_id: UploadId) -> Response:
     upload = _load(runtime, tenant, upload_id)
-    headers = _state(upload, uploads.settled_offset(runtime.storage, upload))
+    headers = _state(upload, uploads.settled_offset(runtime, upload))
     headers |= {"Upload-Length": str(upload.length), "Cache-Control": "no-store"}
     if metadata := upload.attributes.get("metadata"):
         headers["Upload-Metadata"] = metadata
@@ -176,6 +176,7 @@ def drop_upload(runtime: RuntimeDep, tenant: TenantDep, upload_id: UploadId) -> 
 
 def _create(runtime: Runtime, actor: Actor, length: int, attributes: dict[str, str]) -> Upload:
     hours = runtime.settings.upload_hours
+    uploads.remove_stale(runtime.settings)
     with runtime.db.write() as session:
         check_room_for_upload(session, actor, length)
         return uploads.create_upload(
@@ -196,7 +197,7 @@ async def _receive(
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and offset + int(declared) > upload.length:
         raise BodyTooLarge(f"The upload was announced with {upload.length:,} bytes.")
-    appending = uploads.appending(runtime.storage, upload, offset)
+    appending = uploads.appending(runtime, upload, offset)
     async with contextmanager_in_threadpool(appending) as appender:
         if expected is None:
             async for piece in _pieces(request):

@@ -12,8 +12,8 @@ from app.core.runtime import Runtime
 from app.core.tables import Dataset, Upload
 from app.core.uploads import (
     create_upload,
+    settled_offset,
     get_upload,
-    received_bytes,
     remove_expired,
     upload_key,
 )
@@ -35,7 +35,7 @@ def test_an_upload_lives_for_its_time(any_runtime: Runtime) -> None:
             with pytest.raises(NotFound):
                 get_upload(session, tenant, upload_id)
     assert remove_expired(any_runtime) == 1
-    assert received_bytes(any_runtime.storage, alive.id) == 3
+    assert settled_offset(any_runtime, alive) == 3
     assert not any_runtime.storage.exists(upload_key(over.id))
     assert remove_expired(any_runtime) == 0
 
