@@ -1,6 +1,7 @@
 """A clustering to a file. A crash starts it anew; its row and the end of the job are one commit."""
 
 import hashlib
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ def _source(
         created_at=clustering.created_at,
         clusters=rows.clusters,
         pages=rows.pages,
-        image_path=lambda sha256: storage.path(blob_key(sha256)),
+        read_image=lambda sha256: storage.read(blob_key(sha256)),
         scratch=settings.temporary_dir,
     )
 
@@ -108,10 +109,10 @@ def _write(context: JobContext, source: ExportSource, rows: _Rows) -> _Written:
     format_ = FORMATS[context.job.config["format"]]
     with context.runtime.storage.writing(_key(context)) as file:
         format_.write(source, file)
-    path = context.runtime.storage.path(_key(context))
-    with path.open("rb") as finished:
-        sha256 = hashlib.file_digest(finished, "sha256").hexdigest()
-    return _Written(image_count=rows.count, bytes=path.stat().st_size, sha256=sha256)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    return _Written(image_count=rows.count, bytes=size, sha256=sha256)
 
 
 def _complete(context: JobContext, written: _Written, progress: Progress) -> None:

@@ -67,12 +67,14 @@ def read_content(
     the SHA-256 of the file."""
     with runtime.db.read() as session:  # not kept open while a slow client reads
         export = files.get_export(session, tenant, export_id)
-    path = runtime.storage.path(export.storage_key)
-    if not path.is_file():
-        raise NotFound(f"The file of export {export_id} is gone; export it again.")
     headers = {"ETag": f'"{export.sha256}"', "Cache-Control": "private, no-cache"}
     if is_known(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
+    try:
+        path = runtime.storage.path(export.storage_key)
+    except FileNotFoundError as error:
+        detail = f"The file of export {export_id} is gone; export it again."
+        raise NotFound(detail) from error
     return _Download(path, media_type=export.media_type, filename=export.filename, headers=headers)
 
 

@@ -11,6 +11,7 @@ from app.api.errors import responses
 from app.api.negotiation import is_known
 from app.core import dataset_changes as changes
 from app.core import datasets
+from app.core.errors import NotFound
 from app.core.images import MEDIA_TYPES
 from app.core.job_requests.ingest import get_unused_dataset
 from app.core.storage import blob_key
@@ -58,7 +59,10 @@ def read_content(
     headers = {**_FOREVER, "ETag": f'"{image.sha256}"'}
     if is_known(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    path = runtime.storage.path(blob_key(image.sha256))
+    try:
+        path = runtime.storage.path(blob_key(image.sha256))
+    except FileNotFoundError as error:
+        raise NotFound(f"The bytes of image {image.id} are gone from the storage.") from error
     return FileResponse(path, media_type=MEDIA_TYPES[image.format], headers=headers)
 
 

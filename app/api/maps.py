@@ -9,6 +9,7 @@ from app.api.jobs import JobDep
 from app.core.datasets import OPEN
 from app.core.errors import JobUnfinished, NotFound
 from app.core.job_requests.map import map_key
+from app.core.tables import Job
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503))
 
@@ -28,7 +29,14 @@ def read_map(runtime: RuntimeDep, job: JobDep) -> FileResponse:
         raise NotFound(f"The job {job.id} draws no map; it is of kind {job.kind}.")
     if job.status in OPEN:
         raise JobUnfinished("The map is not drawn yet; wait for its job.")
-    path = runtime.storage.path(map_key(job.id))
-    if job.status != "succeeded" or not path.is_file():
-        raise NotFound(f"The job {job.id} has left no map.")
+    if job.status != "succeeded":
+        raise _no_map(job)
+    try:
+        path = runtime.storage.path(map_key(job.id))
+    except FileNotFoundError as error:
+        raise _no_map(job) from error
     return FileResponse(path, media_type=_ARROW, filename=f"{job.id}.arrow")
+
+
+def _no_map(job: Job) -> NotFound:
+    return NotFound(f"The job {job.id} has left no map.")

@@ -87,7 +87,7 @@ def _parts(settings: Settings) -> Iterator[Line]:
         "database": make_url(settings.sqlalchemy_url).render_as_string(hide_password=True),
         "migrations": "tables",
         "broker": _without_password(settings),
-        "storage": str(settings.blob_dir.absolute()),
+        "storage": settings.storage_url or str(settings.blob_dir.absolute()),
         "weights": DEFAULT_BACKBONE,
         "workers": "queue",
     }
@@ -103,7 +103,7 @@ def _without_password(settings: Settings) -> str:
 
 
 def _space(settings: Settings) -> Line:
-    free = shutil.disk_usage(settings.blob_dir).free
+    free = shutil.disk_usage(settings.local_dir).free
     ok = free > _LOW_SPACE
     return Line("disk", ok, f"{free / GiB:.1f} GiB free", "" if ok else "free some space")
 

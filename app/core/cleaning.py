@@ -5,6 +5,7 @@ import time
 import structlog
 
 from app.core.blobs import remove_condemned
+from app.core.errors import StorageUnavailable
 from app.core.gc.collecting import collect_part, parts
 from app.core.runtime import Runtime
 from app.core.uploads import remove_expired
@@ -29,7 +30,7 @@ class Cleaner:
             if minute != self._minute:
                 self._minute = minute
                 removed += self._collect(minute)
-        except OSError as error:  # another time: nothing depends on it
+        except (OSError, StorageUnavailable) as error:  # another time: nothing depends on it
             log.warning("cleaning_failed", reason=str(error))
             return 0
         if removed:

@@ -9,7 +9,7 @@ from PIL import ImageDraw, ImageFont, ImageOps
 from sqlalchemy.orm import Session
 
 from app.core.clusterings import RANKINGS, ranked_images
-from app.core.errors import ImageRejected
+from app.core.errors import ImageRejected, StorageCorrupt
 from app.core.images import decode_image
 from app.core.runtime import Runtime
 from app.core.tables import Cluster
@@ -131,7 +131,7 @@ def _picture(runtime: Runtime, sha256: str) -> Pillow.Image | None:
     """None if its bytes are gone or damaged: the others are worth looking at all the same."""
     try:
         return decode_image(get_thumbnail(runtime, sha256, _THUMBNAIL)).image
-    except (ImageRejected, OSError):
+    except (ImageRejected, StorageCorrupt, OSError):
         return None
 
 

@@ -64,7 +64,7 @@ def _check_storage(runtime: Runtime) -> str | None:
     runtime.storage.write("health/probe", b"ok")
     if runtime.storage.read("health/probe") != b"ok":
         raise RuntimeError("what was written cannot be read back")
-    disk = shutil.disk_usage(runtime.settings.blob_dir)
+    disk = shutil.disk_usage(runtime.settings.local_dir)
     if disk.free >= max(_LOW_BYTES, _LOW_SHARE * disk.total):
         return None
     return f"nearly full: {disk.free / GiB:.1f} of {disk.total / GiB:.1f} GiB are free"
@@ -93,7 +93,10 @@ CHECKS: dict[str, Check] = {
         lambda runtime: check_broker(runtime.celery),
         "check TEMI_BROKER_URL and that the broker runs",
     ),
-    "storage": Check(_check_storage, "check that TEMI_DATA_DIR can be written; free some space"),
+    "storage": Check(
+        _check_storage,
+        "check TEMI_STORAGE_URL and that TEMI_DATA_DIR can be written; free some space",
+    ),
     "weights": Check(
         lambda runtime: check_backbone(DEFAULT_BACKBONE, runtime.settings.weights_dir),
         "run `make install` again",

@@ -1,6 +1,7 @@
 """Small pictures, made once and kept beside the originals."""
 
 import threading
+from contextlib import suppress
 
 from app.core.blobs import thumbnail_key
 from app.core.images import decode_image, thumbnail
@@ -13,7 +14,7 @@ _decoding = threading.BoundedSemaphore(2)  # a photo may take 150 MB while it is
 def get_thumbnail(runtime: Runtime, sha256: str, size: int) -> bytes:
     """WebP of the image with these bytes; ImageRejected or OSError if it cannot be read."""
     key = thumbnail_key(sha256, size)
-    if runtime.storage.exists(key):
+    with suppress(FileNotFoundError):
         return runtime.storage.read(key)
     with _decoding:
         original = runtime.storage.read(blob_key(sha256))

@@ -130,7 +130,7 @@ def test_deleting(client: TestClient, runtime: Runtime, export: Json) -> None:
     assert client.get(url).status_code == 404
     assert client.get(f"{url}/content").status_code == 404
     assert client.delete(url).status_code == 404
-    assert list(runtime.storage.path("exports").iterdir()) == []
+    assert list(runtime.storage.list("exports")) == []
     job = client.get(f"/v1/jobs/{export['job_id']}").json()
     assert job["status"] == "succeeded"
 

@@ -38,9 +38,8 @@ def _refused(client: TestClient, url: str) -> Json:
 def test_a_version_goes_with_its_files(
     any_client: TestClient, any_runtime: Runtime, clusterings: list[str]
 ) -> None:
-    folder = any_runtime.storage.path(
-        f"models/{any_client.get(f'{URL}/versions/3').json()['job_id']}"
-    )
+    job_id = any_client.get(f"{URL}/versions/3").json()["job_id"]
+    folder = any_runtime.settings.blob_dir / f"models/{job_id}"
     assert folder.is_dir()
     answer = any_client.delete(f"{URL}/versions/3")
     assert (answer.status_code, answer.content) == (204, b"")
@@ -72,7 +71,7 @@ def test_what_is_used_stays(any_client: TestClient) -> None:
 @pytest.mark.usefixtures("clusterings")
 def test_a_model_goes_as_a_whole(any_client: TestClient, any_runtime: Runtime) -> None:
     assert any_client.delete(URL).status_code == 204
-    assert not list(any_runtime.storage.path("models").iterdir())
+    assert not list((any_runtime.settings.blob_dir / "models").iterdir())
     assert any_client.get("/v1/models").json()["data"] == []
     for method, path in (
         ("GET", ""),

@@ -37,7 +37,8 @@ def client(trained: Json, runtime: Runtime) -> Iterator[TestClient]:
         rows = session.scalars(select(ModelVersion).order_by(ModelVersion.version)).all()
         if len(rows) == 1:
             first, folder = rows[0], "models/second"
-            shutil.copytree(runtime.storage.path(first.folder), runtime.storage.path(folder))
+            blobs = runtime.settings.blob_dir
+            shutil.copytree(blobs / first.folder, blobs / folder)
             add_version(
                 session,
                 tenant="default",

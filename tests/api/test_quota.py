@@ -62,7 +62,7 @@ def test_a_body_that_is_announced_too_large_is_not_read(
 ) -> None:
     _use_key(any_client, any_runtime, storage_bytes=1_000)
     _refused(any_client.post("/v1/datasets", content=b"x" * 1_001))
-    assert not any_runtime.storage.path("uploads").exists()
+    assert not (any_runtime.settings.blob_dir / "uploads").exists()
     _refused(any_client.post("/v1/uploads", headers={**_TUS, "Upload-Length": "1001"}))
 
 

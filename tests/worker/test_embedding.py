@@ -134,7 +134,7 @@ def test_a_crash_costs_no_more_than_a_shard(
     assert forwarded == 6
     undisturbed, _ = embed(runtime, add_dataset(runtime, PICTURES[::-1]))
     np.testing.assert_allclose(files.features(), undisturbed.features()[::-1], atol=1e-6)
-    assert not list(runtime.storage.path(files.folder).glob("shard-*"))
+    assert not list((runtime.settings.blob_dir / files.folder).glob("shard-*"))
     runtime.db.dispose()
 
 

@@ -172,7 +172,7 @@ def test_a_second_attempt_starts_the_file_anew(runtime: Runtime, claimed: Claime
 
     made, data = export_of(runtime, job)
     assert zipfile.ZipFile(io.BytesIO(data)).testzip() is None
-    files = list(runtime.storage.path(f"exports/{job.id}").iterdir())
+    files = list((runtime.settings.blob_dir / f"exports/{job.id}").iterdir())
     assert [file.name for file in files] == [made.filename]
 
 
@@ -182,7 +182,7 @@ def test_a_missing_image_is_named_and_leaves_no_file(runtime: Runtime, claimed: 
     runtime.storage.delete(blob_key(hashlib.sha256(png_bytes("red", (4, 2))).hexdigest()))
     with pytest.raises(ImageMissing, match=r"image 3\.png"):
         run_export(claimed(runtime, job.id))
-    assert not runtime.storage.path(f"exports/{job.id}").exists()
+    assert not (runtime.settings.blob_dir / f"exports/{job.id}").exists()
     assert list(runtime.settings.temporary_dir.iterdir()) == []
 
 

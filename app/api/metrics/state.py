@@ -68,7 +68,7 @@ class StateCollector(Collector):
 
     def _disk(self) -> Iterator[Metric]:
         try:
-            disk = shutil.disk_usage(self._runtime.settings.blob_dir)
+            disk = shutil.disk_usage(self._runtime.settings.local_dir)
         except OSError as error:
             log.warning("disk_figures_missing", reason=str(error))
             return

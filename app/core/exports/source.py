@@ -1,11 +1,12 @@
 """What every format is made from."""
 
+import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from app.core.errors import ImageMissing
+from app.core.errors import ImageMissing, StorageCorrupt
 from app.core.revisions import LabelledImage
 
 
@@ -18,7 +19,7 @@ class ExportSource:
     created_at: float  # of the clustering: the same export twice gives the same bytes
     clusters: Mapping[int, str]  # those that were asked for, in order, with their labels
     pages: Callable[[], Iterator[list[LabelledImage]]]
-    image_path: Callable[[str], Path]  # of a sha256
+    read_image: Callable[[str], bytes]  # by its sha256
     scratch: Path  # folder for what has to wait for its place in the file
 
     @property
@@ -36,15 +37,15 @@ class ExportSource:
 
     def open_image(self, row: LabelledImage) -> IO[bytes]:
         """Its original bytes."""
-        path = self.image_path(row.sha256)
         try:
-            file = path.open("rb")
+            data = self.read_image(row.sha256)
         except FileNotFoundError as error:
             raise _missing(row, "is not in the storage") from error
-        if (size := path.stat().st_size) != row.bytes:
-            file.close()
-            raise _missing(row, f"has {size:,} bytes in the storage instead of {row.bytes:,}")
-        return file
+        except StorageCorrupt as error:
+            raise _missing(row, "is damaged in the storage") from error
+        if len(data) != row.bytes:
+            raise _missing(row, f"has {len(data):,} bytes in the storage instead of {row.bytes:,}")
+        return io.BytesIO(data)
 
 
 def content_url(image_id: str) -> str:

@@ -67,7 +67,7 @@ class PackedModel:
 
     def _size(self, name: str) -> int:
         try:
-            return self._storage.path(f"{self._version.folder}/{name}").stat().st_size
+            return self._storage.size(f"{self._version.folder}/{name}")
         except OSError as error:
             raise unreadable(name) from error
 

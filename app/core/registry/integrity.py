@@ -2,7 +2,7 @@
 
 import hashlib
 
-from app.core.errors import ModelIntegrity
+from app.core.errors import ModelIntegrity, StorageCorrupt
 from app.core.storage import Storage
 
 
@@ -12,6 +12,8 @@ def read_verified(storage: Storage, folder: str, name: str, sha256: str) -> byte
         data = storage.read(f"{folder}/{name}")
     except OSError as error:
         raise unreadable(name) from error
+    except StorageCorrupt as error:
+        raise changed(name) from error
     if hashlib.sha256(data).hexdigest() != sha256:
         raise changed(name)
     return data

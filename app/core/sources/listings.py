@@ -1,12 +1,10 @@
 """The members of a folder or a bucket, written down once, so that a resumed job finds the same."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.core.errors import ArchiveTooLarge
-from app.core.ids import new_id
 from app.core.storage import Storage
 
 
@@ -18,21 +16,13 @@ def write_listing(
     storage: Storage, job_id: str, rows: Iterable[dict[str, Any]], max_rows: int
 ) -> None:
     """The first listing of a job stays: a worker that was thought dead cannot change it."""
-    final = storage.path(listing_key(job_id))
-    if final.exists():
+    if storage.exists(listing_key(job_id)):
         return
-    own = f"{listing_key(job_id)}.{new_id('tmp')}"
-    with storage.writing(own) as file:
+    with storage.writing(listing_key(job_id), replace=False) as file:
         for number, row in enumerate(rows):
             if number >= max_rows:
                 raise ArchiveTooLarge(f"The source has more than {max_rows:,} files.")
             file.write(json.dumps(row).encode() + b"\n")
-    try:
-        os.link(storage.path(own), final)
-    except FileExistsError:
-        pass
-    finally:
-        storage.delete(own)
 
 
 def read_listing(storage: Storage, job_id: str) -> Iterator[dict[str, Any]]:

@@ -54,6 +54,6 @@ def source_of(
         created_at=1_700_000_000.0,
         clusters=clusters,
         pages=lambda: iter([list(rows[i : i + 2]) for i in range(0, len(rows), 2)]),
-        image_path=lambda sha256: folder / sha256,
+        read_image=lambda sha256: (folder / sha256).read_bytes(),
         scratch=folder,
     )

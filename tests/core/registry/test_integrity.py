@@ -23,8 +23,7 @@ def test_a_flipped_bit_is_never_served(runtime: Runtime) -> None:
 
 
 def _expect(storage: Storage, data: bytes, sha256: str, *, good: bool) -> None:
-    storage.path("models/m").mkdir(parents=True, exist_ok=True)
-    storage.path("models/m/model.safetensors").write_bytes(data)
+    storage.write("models/m/model.safetensors", data)
     if good:
         assert registry.read_verified(storage, "models/m", "model.safetensors", sha256) == data
     else:

@@ -13,7 +13,7 @@ def test_the_first_listing_of_a_job_stays(runtime: Runtime) -> None:
     write_listing(storage, "job_1", [{"name": "c"}], 10)
     assert list(read_listing(storage, "job_1")) == first
     assert count_listing(storage, "job_1") == 2
-    assert len(list(storage.path("listings").iterdir())) == 1
+    assert len(list(storage.list("listings"))) == 1
 
 
 def test_too_many_files(runtime: Runtime) -> None:
