@@ -23,7 +23,7 @@ from app.core.runtime import Runtime
 from app.core.settings import Settings, get_settings
 from app.core.tables import Base
 from app.main import create_app
-from tests.servers import run_postgres, run_redis
+from tests.servers import run_postgres, run_redis, run_s3
 
 MakeSettings = Callable[..., Settings]
 MakeClient = Callable[..., TestClient]
@@ -76,10 +76,17 @@ def redis_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def s3_url() -> Iterator[str]:
+    """Address of an S3-compatible store without any bucket."""
+    with run_s3() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database file with all tables, to be copied: cheaper than migrating for every test."""
     path = tmp_path_factory.mktemp("sqlite") / "template.db"
-    _migrate(f"sqlite:///{path}")
+    migrate(f"sqlite:///{path}")
     return path
 
 
@@ -87,7 +94,7 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def postgres_database(postgres_server: str) -> str:
     """A database with all tables, emptied after each test: cheaper than a new one each time."""
     _administer(postgres_server, "CREATE DATABASE temi")
-    _migrate(f"{postgres_server}/temi")
+    migrate(f"{postgres_server}/temi")
     return f"{postgres_server}/temi"
 
 
@@ -211,7 +218,7 @@ def _runtime(settings: Settings) -> Iterator[Runtime]:
         runtime.celery.close()
 
 
-def _migrate(url: str) -> None:
+def migrate(url: str) -> None:
     db = Database(url)
     upgrade(db)
     db.dispose()

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 from urllib.parse import urlsplit
 
 import psutil
@@ -31,9 +33,82 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+class Server:
+    """A server of our own that can be stopped and started again, at its address, on its data."""
+
+    def __init__(
+        self,
+        url: str,
+        command: Sequence[str],
+        folder: Path,
+        *,
+        connect: Callable[[], object],
+        not_yet: type[Exception],
+        user: str | None = None,
+    ) -> None:
+        self.url = url
+        self._command = command
+        self._log = folder / "log"
+        self._connect, self._not_yet = connect, not_yet
+        self._user = user
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns when it takes connections."""
+        with self._log.open("ab") as output:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                user=self._user,
+                preexec_fn=partial(die_with_parent, os.getpid()),
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                self._connect()
+                return
+            except self._not_yet:
+                if self._process.poll() is not None:
+                    said = self._log.read_text()
+                    raise RuntimeError(f"{self._command[0]} ended at once:\n{said}") from None
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def stop(self, number: int = signal.SIGQUIT) -> None:
+        """At once: PostgreSQL takes this signal as an order to end like in a crash."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
 @contextmanager
 def run_postgres() -> Iterator[str]:
     """The address of a PostgreSQL server, up to the name of the database."""
+    with start_postgres() as server:
+        yield server.url
+
+
+@contextmanager
+def start_postgres() -> Iterator[Server]:
     user = "nobody" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
     with _folder() as folder:
         binaries = _postgres_binaries(folder, user)
@@ -55,31 +130,53 @@ def run_postgres() -> Iterator[str]:
         quick = ("fsync=off", "full_page_writes=off", "max_connections=200")
         flags = [flag for option in (*options, *quick) for flag in ("-c", option)]
         url = f"postgresql://postgres@127.0.0.1:{port}"
-        with _process([str(binaries / "postgres"), "-D", str(data), *flags], folder, user) as alive:
-            _wait(lambda: psycopg.connect(f"{url}/postgres").close(), psycopg.Error, alive)
-            yield url.replace("postgresql:", "postgresql+psycopg:")
+        with Server(
+            url.replace("postgresql:", "postgresql+psycopg:"),
+            [str(binaries / "postgres"), "-D", str(data), *flags],
+            folder,
+            connect=lambda: psycopg.connect(f"{url}/postgres").close(),
+            not_yet=psycopg.Error,
+            user=user,
+        ) as server:
+            yield server
 
 
 @contextmanager
 def run_redis() -> Iterator[str]:
+    with start_redis() as server:
+        yield server.url
+
+
+@contextmanager
+def start_redis() -> Iterator[Server]:
     port = free_port()
-    with _folder() as folder:
+    with _folder() as folder, redis.Redis(port=port) as client:
         flags = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-        command = [_redis_binary(), *flags, "--dir", str(folder)]
-        with _process(command, folder) as alive, redis.Redis(port=port) as client:
-            _wait(lambda: client.ping(), redis.ConnectionError, alive)
-            yield f"redis://127.0.0.1:{port}/0"
+        with Server(
+            f"redis://127.0.0.1:{port}/0",
+            [_redis_binary(), *flags, "--dir", str(folder)],
+            folder,
+            connect=client.ping,
+            not_yet=redis.ConnectionError,
+        ) as server:
+            yield server
 
 
 @contextmanager
 def run_s3() -> Iterator[str]:
     """The address of an S3-compatible store that keeps everything in memory."""
     port = free_port()
-    with _folder() as folder:
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-        with _process(command, folder) as alive:
-            _wait(lambda: socket.create_connection(("127.0.0.1", port)).close(), OSError, alive)
-            yield f"http://127.0.0.1:{port}"
+    with (
+        _folder() as folder,
+        Server(
+            f"http://127.0.0.1:{port}",
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+            folder,
+            connect=lambda: socket.create_connection(("127.0.0.1", port)).close(),
+            not_yet=OSError,
+        ) as server,
+    ):
+        yield server.url
 
 
 @contextmanager
@@ -152,49 +249,3 @@ def _folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _process(
-    command: Sequence[str], folder: Path, user: str | None = None
-) -> Iterator[Callable[[], None]]:
-    """Yields a check that fails, with what the server said, if it has ended."""
-    log = folder / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            user=user,
-            preexec_fn=partial(die_with_parent, os.getpid()),
-        )
-
-    def check() -> None:
-        if process.poll() is not None:
-            raise RuntimeError(f"{command[0]} ended at once:\n{log.read_text()}")
-
-    try:
-        yield check
-    finally:
-        process.send_signal(signal.SIGQUIT)  # nothing has to be kept, so nothing is written
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _wait(
-    connect: Callable[[], object], not_yet: type[Exception], alive: Callable[[], None]
-) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while True:
-        try:
-            connect()
-            return
-        except not_yet:
-            alive()
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)

@@ -5,20 +5,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.core.access.audit import recorded
+from app.core.patience import connection_class
 
 _BUSY_MS = 30_000  # a writer waits this long for another one's transaction
+_STATEMENT_SECONDS = 60.0
+_MORE_SECONDS = 5.0  # for the server itself to end a statement that takes too long
 
 
 class Database:
     """`read()` for looking, `write()` for changing; both give a SQLAlchemy session."""
 
-    def __init__(self, url: str) -> None:
-        self.engine = _create_engine(url)
+    def __init__(self, url: str, statement_seconds: float = _STATEMENT_SECONDS) -> None:
+        self.engine = _create_engine(url, statement_seconds)
         self._writer = self.engine.execution_options(temi_write=True)
 
     @contextmanager
@@ -39,20 +44,39 @@ class Database:
         self.engine.dispose()
 
 
-def _create_engine(url: str) -> Engine:
+def is_gone(error: DBAPIError) -> bool:
+    """The server could not be reached or has ended the connection; the statement is not to blame."""
+    if not isinstance(error.orig, psycopg.Error):
+        return False  # SQLite is a file: it does not come back by waiting
+    state = error.orig.sqlstate
+    return state is None or state.startswith(("08", "57P"))  # connection lost; server shuts down
+
+
+def _create_engine(url: str, statement_seconds: float) -> Engine:
     if make_url(url).get_backend_name() == "sqlite":
         return _sqlite_engine(url)
-    return create_engine(
+    engine = create_engine(
         url,
         pool_pre_ping=True,
         pool_timeout=10,
         hide_parameters=True,  # errors are logged, and values are nobody's business there
         connect_args={
             "connect_timeout": 5,
-            "tcp_user_timeout": 20_000,  # a server that vanished is noticed within a lease
-            "options": "-c statement_timeout=60000",
+            # A machine that vanished is noticed within a lease, whoever was to speak next.
+            "tcp_user_timeout": 20_000,
+            "keepalives_idle": 10,
+            "keepalives_interval": 3,
+            "keepalives_count": 3,
+            "options": f"-c statement_timeout={round(statement_seconds * 1000)}",
         },
     )
+    patient = connection_class(statement_seconds + _MORE_SECONDS)
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(_dialect: Any, _record: Any, args: list[Any], options: dict[str, Any]) -> Any:
+        return patient.connect(*args, **options)
+
+    return engine
 
 
 def _sqlite_engine(url: str) -> Engine:

@@ -1,12 +1,14 @@
 """What every process of the service holds: settings, database, storage, queue."""
 
+import threading
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from app.core.archives import ArchiveLimits
+from app.core.bell import Bell
 from app.core.db import Database
-from app.core.queue import make_celery
+from app.core.queue import make_celery, publish_hint
 from app.core.settings import Settings
 from app.core.storage import Storage, open_storage
 
@@ -20,7 +22,7 @@ class Runtime:
 
     @cached_property
     def db(self) -> Database:
-        return Database(self.settings.sqlalchemy_url)
+        return Database(self.settings.sqlalchemy_url, self.settings.database_seconds)
 
     @cached_property
     def storage(self) -> Storage:
@@ -29,6 +31,15 @@ class Runtime:
     @cached_property
     def celery(self) -> "Celery":
         return make_celery(self.settings)
+
+    @cached_property
+    def bell(self) -> Bell:
+        return Bell(lambda job_id: publish_hint(self.celery, job_id))
+
+    @cached_property
+    def stopping(self) -> threading.Event:
+        """Set when this process is told to stop."""
+        return threading.Event()
 
     @property
     def archive_limits(self) -> ArchiveLimits:

@@ -1,0 +1,39 @@
+"""Messages of the API: sent beside the request, which never waits for the broker."""
+
+import queue
+import threading
+from collections.abc import Callable
+
+import structlog
+
+_MOST_WAITING = 1_000  # while the broker does not answer; the sweeper sends what is dropped
+log = structlog.get_logger()
+
+
+class Bell:
+    """Rings for jobs from one thread of its own, in the order of their creation."""
+
+    def __init__(self, send: Callable[[str], None]) -> None:
+        self._send = send
+        self._waiting: queue.Queue[str] = queue.Queue(_MOST_WAITING)
+        self._lock = threading.Lock()
+        self._ringer: threading.Thread | None = None
+
+    def ring(self, job_id: str) -> None:
+        """Best effort, and at once: the job is committed, and a lost message costs seconds."""
+        try:
+            self._waiting.put_nowait(job_id)
+        except queue.Full:
+            log.warning("hint_not_sent", job_id=job_id, reason="too many wait for the broker")
+        with self._lock:
+            if self._ringer is None:
+                self._ringer = threading.Thread(target=self._run, name="bell", daemon=True)
+                self._ringer.start()
+
+    def _run(self) -> None:
+        while True:
+            job_id = self._waiting.get()
+            try:
+                self._send(job_id)
+            except Exception as error:  # noqa: BLE001 - the next message may get through
+                log.warning("hint_not_sent", job_id=job_id, reason=str(error))

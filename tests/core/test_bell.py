@@ -1,0 +1,77 @@
+"""Whoever creates a job does not wait for the broker."""
+
+import threading
+import time
+
+import pytest
+
+from app.core import bell
+from app.core.bell import Bell
+from app.core.runtime import Runtime
+from tests.conftest import MakeSettings
+from tests.servers import frozen
+
+
+def test_messages_leave_in_order() -> None:
+    sent: list[str] = []
+    third = threading.Event()
+
+    def send(job_id: str) -> None:
+        sent.append(job_id)
+        if len(sent) == 3:
+            third.set()
+
+    ours = Bell(send)
+    for number in range(3):
+        ours.ring(f"job_{number}")
+    assert third.wait(10)
+    assert sent == ["job_0", "job_1", "job_2"]
+
+
+def test_an_error_does_not_silence_it() -> None:
+    second = threading.Event()
+
+    def send(job_id: str) -> None:
+        if job_id == "job_1":
+            raise OSError("gone")
+        second.set()
+
+    ours = Bell(send)
+    ours.ring("job_1")
+    ours.ring("job_2")
+    assert second.wait(10)
+
+
+def test_a_broker_that_hangs_costs_neither_time_nor_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bell, "_MOST_WAITING", 5)
+    hanging, sent = threading.Event(), []
+
+    def send(job_id: str) -> None:
+        hanging.wait(30)
+        sent.append(job_id)
+
+    ours = Bell(send)
+    started = time.monotonic()
+    for number in range(100):
+        ours.ring(f"job_{number}")
+    assert time.monotonic() - started < 1
+    hanging.set()
+    deadline = time.monotonic() + 10
+    while len(sent) < 5 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert 5 <= len(sent) <= 6  # the one that hung, and those that waited
+
+
+def test_a_frozen_redis(make_settings: MakeSettings, redis_url: str) -> None:
+    runtime = Runtime(make_settings(broker_url=redis_url))
+    with frozen(redis_url):
+        started = time.monotonic()
+        runtime.bell.ring("job_1")
+        assert time.monotonic() - started < 1
+    with runtime.celery.connection_for_read() as connection:
+        waiting = connection.SimpleQueue("temi")
+        message = waiting.get(timeout=30)
+        message.ack()
+        assert message.payload[0] == ["job_1"]
+        waiting.close()
+    runtime.celery.close()
