@@ -30,6 +30,7 @@ from app.api import (
     system,
     tus,
 )
+from app.api.draining import notice_stop
 from app.api.errors import install_error_handlers, responses
 from app.api.guard import Access, with_door
 from app.api.metrics import Metrics
@@ -68,7 +69,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         tracing.start_tracing(settings, "api")
         settings.temporary_dir.mkdir(parents=True, exist_ok=True)
         tempfile.tempdir = str(settings.temporary_dir)  # uploads wait on the storage's disk
-        yield
+        with notice_stop(runtime.stopping):
+            yield
         serving.close()
         tracing.stop_tracing()
         runtime.db.dispose()

@@ -13,6 +13,7 @@ from app.core import tracing
 from app.core.settings import Settings, get_settings
 
 _console = Console(stderr=True)
+_MORE_SECONDS = 5.0  # to end, after the last request was answered
 db_app = typer.Typer(help="The database's tables.", no_args_is_help=True)
 
 Host = Annotated[str | None, typer.Option(help="Address to bind to.")]
@@ -28,7 +29,8 @@ def serve(host: Host = None, port: Port = None) -> None:
     configure_logging(settings)
     _upgrade(settings)
     _greet(settings)
-    Supervisor({"api": _api_command(settings), "worker": _worker_command()}).run()
+    commands = {"api": _api_command(settings), "worker": _worker_command()}
+    Supervisor(commands, stop_seconds=settings.drain_seconds + _MORE_SECONDS).run()
 
 
 def api(host: Host = None, port: Port = None) -> None:
@@ -93,7 +95,8 @@ def _api_command(settings: Settings) -> list[str]:
         *(sys.executable, "-m", "uvicorn", "app.main:create_app", "--factory"),
         *("--host", settings.host, "--port", str(settings.port)),
         *("--workers", str(settings.api_workers)),
-        *("--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "5"),
+        *("--no-access-log", "--log-level", "warning"),
+        *("--timeout-graceful-shutdown", str(settings.drain_seconds)),
     ]
 
 
