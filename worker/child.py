@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection
 import structlog
 from sqlalchemy.exc import OperationalError
 
+from app.core.db import is_gone
 from app.core.errors import LeaseLost, ServiceError
 from app.core.jobs import Progress
 from app.core.logs import adopt_libraries, bind_process, configure_logging
@@ -38,6 +39,7 @@ _KINDS = {
     "map": ("worker.map", "run_map"),
     "export": ("worker.export", "run_export"),
 }
+NO_DATABASE = 75  # the exit code of a job that could go on if only the database were there
 log = structlog.get_logger()
 
 
@@ -49,7 +51,10 @@ def main(
     bind_process(job_id=job_id, fence=fence, pid=os.getpid())
     try:
         _main(Runtime(settings), job_id, fence, connection)
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OperationalError) and is_gone(error):
+            log.warning("database_gone", reason=str(error.orig))
+            sys.exit(NO_DATABASE)
         log.critical("uncaught_exception", exc_info=True)
         sys.exit(1)  # multiprocessing would print what is no line of the log
 
@@ -88,7 +93,7 @@ def _run(context: JobContext) -> dict[str, object] | None:
     except TemiError as error:
         return {"code": _TEMI_CODES.get(type(error), "invalid_input"), "detail": str(error)}
     except OperationalError:
-        raise  # the database went away: another attempt may find it back
+        raise  # another attempt may be luckier
     except MemoryError:
         return {"code": "out_of_memory", "detail": "The worker has too little memory for this job."}
     except Exception as error:  # a bug must end in a job that says so

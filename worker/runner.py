@@ -21,7 +21,8 @@ from sqlalchemy.orm import Session
 from app.core import tracing
 from app.core.errors import LeaseLost
 from app.core.finished_jobs import may_pass
-from app.core.job_requests.ingest import drop_upload
+from app.core.gc.holds import discard
+from app.core.job_requests.ingest import upload_keys
 from app.core.jobs import FINAL, Progress, claim, claim_next, finish, heartbeat, release
 from app.core.logs import bound
 from app.core.runtime import Runtime
@@ -29,6 +30,7 @@ from app.core.tables import Job
 from worker import child
 from worker.metrics import metrics
 from worker.stage_watch import StageWatch
+from worker.watchdog import Watchdog
 
 _TICK_SECONDS = 0.5
 _PROGRESS_SECONDS = 1.0
@@ -111,6 +113,12 @@ class Attempt:
 
     def watch(self, stopping: threading.Event) -> None:
         process, connection = self._start_child()
+        with Watchdog(self._runtime.settings.self_kill_seconds, process.kill) as self._dog:
+            self._watch(process, connection, stopping)
+
+    def _watch(
+        self, process: BaseProcess, connection: Connection, stopping: threading.Event
+    ) -> None:
         try:
             while self._listen(connection):
                 if stopping.is_set():
@@ -137,7 +145,7 @@ class Attempt:
 
         self._write(write)
         if self._job.kind == "ingest" and not may_pass(error):
-            drop_upload(self._runtime.storage, self._job)
+            discard(self._runtime, upload_keys(self._job))
         self.outcome = status
         log.info("job_ended", status=status, error=error)
 
@@ -185,22 +193,31 @@ class Attempt:
         except DBAPIError as error:
             metrics.heartbeat_failures.inc()
             log.warning("heartbeat_failed", reason=str(error.orig))
-            return now - self._alive_at < settings.self_kill_seconds
+            return not self._overdue
+        self._dog.feed()
         self._alive_at, self._progress = now, None
         if status == "cancelling":
             self.end("cancelled")
             return False
         return True
 
+    @property
+    def _overdue(self) -> bool:
+        """The lease may not be ours much longer."""
+        return time.monotonic() - self._alive_at > self._runtime.settings.self_kill_seconds
+
     def _heartbeat(self) -> str:
         with self._runtime.db.write() as session:
-            return heartbeat(
-                session,
-                self._job.id,
-                self._job.fence,
-                lease_seconds=self._runtime.settings.lease_seconds,
-                progress=self._progress,
-            )
+            return self._beat(session)
+
+    def _beat(self, session: Session) -> str:
+        return heartbeat(
+            session,
+            self._job.id,
+            self._job.fence,
+            lease_seconds=self._runtime.settings.lease_seconds,
+            progress=self._progress,
+        )
 
     def _conclude(self, exit_code: int) -> None:
         if self._error is not None:
@@ -208,8 +225,9 @@ class Attempt:
         elif exit_code != 0:
             log.error("child_died", exit_code=exit_code)
             if self._progress is not None:
-                self._heartbeat()  # a checkpoint it told of just before it died counts
-            self._release(crashed=True)
+                self._write(self._beat)  # a checkpoint it told of just before it died counts
+            excused = exit_code == child.NO_DATABASE or self._dog.has_bitten
+            self._release(crashed=not excused)
         else:
             self._note_end()
 
@@ -227,9 +245,18 @@ class Attempt:
         self._write(lambda s: release(s, self._job.id, self._job.fence, crashed=crashed))
         self.outcome = "crashed" if crashed else "released"
 
-    def _write(self, action: Callable[[Session], None]) -> None:
-        with self._runtime.db.write() as session:
-            action(session)
+    def _write(self, action: Callable[[Session], object]) -> None:
+        """A database that restarts is back in seconds, and until then the job is ours."""
+        while True:
+            try:
+                with self._runtime.db.write() as session:
+                    action(session)
+                return
+            except DBAPIError as error:
+                if self._overdue:
+                    raise
+                log.warning("write_failed", reason=str(error.orig))
+            time.sleep(_TICK_SECONDS)
 
 
 def _with_checkpoint(progress: Progress) -> Progress:

@@ -11,8 +11,9 @@ import pytest
 from app.core.jobs import cancel, claim
 from app.core.runtime import Runtime
 from app.core.tables import Dataset, Job
-from tests.conftest import MakeSettings
+from tests.conftest import MakeSettings, migrate
 from tests.images import jpeg_bytes, zip_of
+from tests.servers import frozen, start_postgres
 from tests.worker.conftest import AddIngest
 from worker.runner import run_job, run_waiting
 from worker.sweeper import sweep
@@ -61,6 +62,14 @@ def _wait(condition: object, seconds: float = 30) -> None:
 def _children() -> list[psutil.Process]:
     children = psutil.Process().children(recursive=True)
     return [child for child in children if any("spawn_main" in word for word in _words(child))]
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """Whether or not somebody has taken note of it."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _words(process: psutil.Process) -> list[str]:
@@ -212,3 +221,39 @@ def test_three_crashes_without_progress_end_it(
 def test_sweeper_rings_for_a_waiting_job_once(any_runtime: Runtime, small_job: Job) -> None:
     assert sweep(any_runtime) == 1
     assert sweep(any_runtime) == 0  # the next one is seconds away
+
+
+def test_a_database_that_goes_away_is_no_crash_of_the_job(
+    make_settings: MakeSettings, add_ingest: AddIngest, large_archive: bytes
+) -> None:
+    with start_postgres() as server:
+        url = f"{server.url}/postgres"
+        migrate(url)
+        times = {"self_kill_seconds": 55.0, "lease_seconds": 60.0}
+        runtime = Runtime(make_settings(database_url=url, **times))
+        job = add_ingest(runtime, large_archive)
+        with running(runtime, job):
+            (child,) = _children()
+            server.stop()  # as at once as a crash
+            _wait(lambda: _has_ended(child))
+            server.start()
+            _wait(lambda: job_row(runtime, job.id).status == "queued")
+        assert job_row(runtime, job.id).crashes == 0
+        run_job(runtime, job.id, threading.Event())
+        assert job_row(runtime, job.id).status == "succeeded"
+        runtime.db.dispose()
+
+
+def test_a_database_that_is_silent_ends_the_job_in_time(
+    make_settings: MakeSettings, add_ingest: AddIngest, large_archive: bytes, postgres_url: str
+) -> None:
+    times = {"heartbeat_seconds": 0.5, "self_kill_seconds": 2.0, "lease_seconds": 60.0}
+    runtime = Runtime(make_settings(database_url=postgres_url, **times))
+    job = add_ingest(runtime, large_archive)
+    with running(runtime, job):
+        (child,) = _children()
+        with frozen(postgres_url):  # for less time than a statement may take
+            _wait(lambda: _has_ended(child))
+        _wait(lambda: job_row(runtime, job.id).status == "queued")
+    assert job_row(runtime, job.id).crashes == 0
+    runtime.db.dispose()
