@@ -1,18 +1,26 @@
 """Points of a training run's curves, often enough to watch and not too many to keep."""
 
 import time
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from temi.analysis.confidence import measure_confidence
-from temi.train import Trainer, TrainReport
+from temi.model import ClusterModel
+from temi.train import TrainReport
 from worker.context import JobContext
 
 _SAMPLE_ROWS = 2_048
 _SAMPLE_VALUES = 2**24  # probabilities: 64 MB, also with 25,000 clusters
 _USE_SECONDS = 2.0  # between two looks at how the clusters are used
 _POINTS = 500  # within each tenfold of the time so far; a run of days has a few thousand
+
+
+class Modelled(Protocol):
+    """Whatever trains heads."""
+
+    def model(self, head: int) -> ClusterModel: ...
 
 
 class Pace:
@@ -43,7 +51,7 @@ class TrainingCurve:
         self._pace = Pace()
         self._used_at = 0.0
 
-    def show(self, trainer: Trainer, report: TrainReport) -> None:
+    def show(self, trainer: Modelled, report: TrainReport) -> None:
         if not self._pace.due(last=report.done):
             return
         values: dict[str, object] = {
@@ -57,7 +65,7 @@ class TrainingCurve:
             self._used_at = time.monotonic()
         self._context.curve(report.step, values)
 
-    def _cluster_use(self, trainer: Trainer, head: int) -> dict[str, object]:
+    def _cluster_use(self, trainer: Modelled, head: int) -> dict[str, object]:
         confidence = measure_confidence(trainer.model(head).predict_proba(self._sample))
         return {
             "occupancy_entropy": _rounded(confidence.occupancy_entropy),

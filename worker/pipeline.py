@@ -12,7 +12,7 @@ import torch
 
 from temi.config import TrainConfig
 from temi.model import ClusterModel
-from temi.train import Trainer, TrainReport
+from temi.train import TrainReport
 from worker.artefacts import load_json, save_json
 from worker.context import JobContext
 from worker.curves import TrainingCurve
@@ -28,6 +28,7 @@ from worker.registration import (
 )
 from worker.resume import run_resumable
 from worker.stages import embed, run_stage
+from worker.training import open_trainer
 
 
 @dataclass(frozen=True)
@@ -72,16 +73,15 @@ def run_cluster(context: JobContext) -> None:
 
 def train(job: ClusterJob) -> None:
     features = job.training.features()
-    device = job.context.runtime.settings.device
-    trainer = Trainer(features, job.neighbors.ids(), job.config, device=device)
     curve = TrainingCurve(job.context, features, job.n_clusters)
+    with open_trainer(job.context, features, job.neighbors.ids(), job.config) as trainer:
 
-    def save(report: TrainReport) -> None:
-        job.storage.write(job.model_key, safetensors.numpy.save(trainer.finish().tensors()))
-        summary = {"steps": trainer.step, "loss": report.loss, "settled": report.settled}
-        save_json(job.storage, job.training_key, summary)
+        def save(report: TrainReport) -> None:
+            job.storage.write(job.model_key, safetensors.numpy.save(trainer.finish().tensors()))
+            summary = {"steps": trainer.step, "loss": report.loss, "settled": report.settled}
+            save_json(job.storage, job.training_key, summary)
 
-    run_resumable(job, "train", trainer, show=partial(curve.show, trainer), save=save)
+        run_resumable(job, "train", trainer, show=partial(curve.show, trainer), save=save)
 
 
 def evaluate(job: ClusterJob) -> None:

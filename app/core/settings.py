@@ -107,6 +107,12 @@ class Settings(BaseSettings):
         description="CPU threads for torch; 0 means one a core. "
         "Results repeat bit by bit only for the same number.",
     )
+    train_processes: int = Field(
+        default=0,
+        ge=0,
+        description="Processes that share the heads of one training; 0 means one a GPU of this "
+        "machine, and one without a GPU.",
+    )
     weights_dir: Path | None = Field(
         default=None, description="Folder with weight files of further backbones."
     )
