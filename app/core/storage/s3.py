@@ -2,10 +2,7 @@
 
 import errno
 import hashlib
-import threading
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -19,6 +16,7 @@ from app.core.buckets import reason_of
 from app.core.errors import StorageCorrupt, StorageUnavailable
 from app.core.settings import MiB
 from app.core.storage.base import StoredFile, blob_hash, raise_if_full
+from app.core.storage.batches import PutBatch
 from app.core.storage.cache import Cache
 from app.core.storage.checking import check_bytes, corrupt
 
@@ -30,8 +28,6 @@ _SHA256 = "sha256"  # name of the metadata that tells what the bytes must be
 _PIECE = 64 * MiB  # of a large object: each has a time-out of its own
 _BLOCK = 1 * MiB
 _PARTS_AT_ONCE = 4
-_PUTS_AT_ONCE = 16
-_BATCH_BYTES = 64 * MiB  # that wait in memory to be sent
 _PAGE = 1000
 _TRIES = 5
 
@@ -112,8 +108,8 @@ class S3Storage:
         self._send(key, path, "overwrite")
         path.unlink(missing_ok=True)
 
-    def many(self) -> "S3Batch":
-        return S3Batch(self)
+    def many(self) -> PutBatch:
+        return PutBatch(self.write)
 
     def touch(self, key: str) -> bool:
         """Never: to write a file again takes one request, and to look for it first one more."""
@@ -211,39 +207,6 @@ class S3Storage:
 
     def _copy_name(self, key: str, e_tag: str | None) -> str:
         return hashlib.sha256(f"{self._name}\n{key}\n{e_tag}".encode()).hexdigest()
-
-
-class S3Batch:
-    """Puts side by side, with bounded memory. An error of one is raised by all that follow."""
-
-    def __init__(self, storage: S3Storage) -> None:
-        self._storage = storage
-        self._pool = ThreadPoolExecutor(_PUTS_AT_ONCE, thread_name_prefix="put")
-        self._sent: deque[tuple[Future[None], int]] = deque()
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def write(self, key: str, data: bytes) -> None:
-        with self._lock:
-            self._sent.append((self._pool.submit(self._storage.write, key, data), len(data)))
-            self._bytes += len(data)
-        self._wait(_BATCH_BYTES)
-
-    def keep(self) -> None:
-        """All that was written before the call is kept under its key."""
-        self._wait(-1)
-
-    def _wait(self, most: int) -> None:
-        while True:
-            with self._lock:
-                if not self._sent or self._bytes <= most:
-                    return
-                oldest = self._sent[0]
-            oldest[0].result()
-            with self._lock:
-                if self._sent and self._sent[0] is oldest:
-                    self._sent.popleft()
-                    self._bytes -= oldest[1]
 
 
 def _pieces(found: "ObjectMeta | None") -> "Iterator[GetOptions]":

@@ -1,7 +1,5 @@
 """Prefixes of an S3-compatible store, against a real server."""
 
-from collections.abc import Iterator
-
 import boto3
 import pytest
 
@@ -10,19 +8,12 @@ from app.core.errors import ImageTooLarge, SourceForbidden, SourceUnreadable
 from app.core.settings import Settings
 from app.core.sources.objects import ObjectReader, check_object_url, list_objects
 from tests.conftest import MakeSettings
-from tests.servers import run_s3
 
 _CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
     "AWS_DEFAULT_REGION": "us-east-1",
 }
-
-
-@pytest.fixture(scope="module")
-def s3_url() -> Iterator[str]:
-    with run_s3() as url:
-        yield url
 
 
 @pytest.fixture

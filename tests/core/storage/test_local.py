@@ -1,4 +1,4 @@
-"""A key holds a whole file or nothing, whatever happens while it is written."""
+"""A folder: full disks, and what is left aside. What every storage does is in test_contract."""
 
 import os
 from pathlib import Path
@@ -20,39 +20,6 @@ def _aside(storage: LocalStorage) -> list[Path]:
     return list((storage.root / "tmp").iterdir())
 
 
-def test_what_was_written_is_read(storage: LocalStorage) -> None:
-    assert not storage.exists("a/b")
-    storage.write("a/b", b"data")
-    assert storage.exists("a/b")
-    assert storage.read("a/b") == b"data"
-    assert storage.path("a/b").read_bytes() == b"data"
-    storage.write("a/b", b"other")
-    assert storage.read("a/b") == b"other"
-    assert _aside(storage) == []
-
-
-def test_nothing_is_there_before_the_end(storage: LocalStorage) -> None:
-    with storage.writing("key") as file:
-        file.write(b"half")
-        file.flush()
-        assert not storage.exists("key")
-    assert storage.read("key") == b"half"
-
-
-def test_a_failing_block_leaves_nothing(storage: LocalStorage) -> None:
-    storage.write("key", b"old")
-
-    def fail() -> None:
-        with storage.writing("key") as file:
-            file.write(b"new")
-            raise RuntimeError("stop")
-
-    with pytest.raises(RuntimeError, match="stop"):
-        fail()
-    assert storage.read("key") == b"old"
-    assert _aside(storage) == []
-
-
 @pytest.mark.parametrize("key", ["../outside", "a/../../outside", "/etc/passwd"])
 def test_a_key_that_leaves_the_folder_is_refused(storage: LocalStorage, key: str) -> None:
     for use in (storage.path, storage.read, storage.exists, storage.delete):
@@ -67,23 +34,6 @@ def test_a_link_does_not_lead_out(storage: LocalStorage, tmp_path: Path) -> None
     (storage.root / "link").symlink_to(tmp_path)
     with pytest.raises(ValueError, match="leaves the storage folder"):
         storage.write("link/file", b"x")
-
-
-def test_delete_forgives_what_is_gone(storage: LocalStorage) -> None:
-    storage.write("key", b"x")
-    storage.delete("key")
-    storage.delete("key")
-    assert not storage.exists("key")
-
-
-def test_a_folder_is_deleted_with_all_it_holds(storage: LocalStorage) -> None:
-    for key in ("jobs/a/x", "jobs/a/deep/y", "jobs/ab/z"):
-        storage.write(key, b"x")
-    storage.delete_folder("jobs/a")
-    storage.delete_folder("jobs/a")
-    assert not storage.exists("jobs/a/x")
-    assert not storage.exists("jobs/a/deep/y")
-    assert storage.exists("jobs/ab/z")
 
 
 @pytest.mark.parametrize("key", ["", ".", "tmp", "a/..", "../outside", "/etc"])
@@ -102,13 +52,6 @@ def test_no_space_left_is_said_so(storage: LocalStorage) -> None:
     assert not storage.exists("new")
     assert storage.read("old") == b"old"
     assert _aside(storage) == []
-
-
-def test_other_errors_keep_their_name(storage: LocalStorage) -> None:
-    with pytest.raises(FileNotFoundError):
-        storage.read("missing")
-    with pytest.raises(PermissionError), storage.writing("key"):
-        raise PermissionError(13, "not allowed")
 
 
 def test_a_really_full_disk_keeps_old_data(small_disk: Path) -> None:

@@ -1,0 +1,159 @@
+"""Copies make room for each other, and never go from under somebody's hands."""
+
+import multiprocessing
+import os
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from multiprocessing.queues import Queue
+from pathlib import Path
+
+import pytest
+
+from app.core.storage import cache as module
+from app.core.storage.cache import PIN_SECONDS, Cache
+
+_SIZE = 1000
+_NUMBERS = 100
+
+
+def _name(number: int) -> str:
+    return f"{number % 256:02x}{number:062x}"
+
+
+def _data(number: int) -> bytes:
+    return bytes([number % 256]) * _SIZE
+
+
+def _get(cache: Cache, number: int) -> Path:
+    return cache.get(_name(number), lambda aside: aside.write_bytes(_data(number)) and None)
+
+
+def _held(folder: Path) -> set[str]:
+    return {path.name for path in (folder / "files").rglob("*") if path.is_file()}
+
+
+def _age(path: Path, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(path, (then, then))
+
+
+def test_the_least_used_go_first(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=10 * _SIZE)
+    for number in range(10):
+        _age(_get(cache, number), 10_000 - number)
+    _get(cache, 0)  # used again
+    _get(cache, 10)
+    assert _held(tmp_path) == {_name(0), *map(_name, range(3, 11))}
+    assert _get(cache, 3).read_bytes() == _data(3)
+
+
+def test_what_was_just_handed_out_stays(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=2 * _SIZE)
+    paths = [_get(cache, number) for number in range(5)]
+    assert [path.read_bytes() for path in paths] == [_data(number) for number in range(5)]
+    for path in paths:
+        _age(path, PIN_SECONDS + 1)
+    _get(cache, 5)
+    assert _name(5) in _held(tmp_path)
+    assert len(_held(tmp_path)) == 1
+
+
+def test_a_file_larger_than_the_limit_can_be_used(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=10)
+    assert _get(cache, 1).read_bytes() == _data(1)
+
+
+def test_an_open_copy_stays_readable(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=1)
+    path = _get(cache, 1)
+    with path.open("rb") as file:
+        _age(path, PIN_SECONDS + 1)
+        _get(cache, 2)
+        assert not path.exists()
+        assert file.read() == _data(1)
+
+
+def test_what_could_not_be_fetched_is_not_kept(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=10 * _SIZE)
+
+    def break_off(aside: Path) -> None:
+        aside.write_bytes(b"half")
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        cache.get(_name(1), break_off)
+    assert _held(tmp_path) == set()
+    assert list(cache.aside.iterdir()) == []
+    assert _get(cache, 1).read_bytes() == _data(1)
+
+
+def test_many_who_want_the_same_fetch_it_once(tmp_path: Path) -> None:
+    fetched = []
+
+    def fetch(aside: Path) -> None:
+        fetched.append(aside)
+        time.sleep(0.2)
+        aside.write_bytes(_data(1))
+
+    caches = [Cache(tmp_path, limit=10 * _SIZE) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        paths = list(pool.map(lambda cache: cache.get(_name(1), fetch), caches))
+    assert [path.read_bytes() for path in paths] == [_data(1)] * 8
+    assert len(fetched) == 1
+
+
+def test_a_copy_that_is_handed_out_while_room_is_made_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, other = Cache(tmp_path, limit=_SIZE), Cache(tmp_path, limit=100 * _SIZE)
+    old = _get(other, 1)
+    _age(old, PIN_SECONDS + 1)
+    count = cache._copies
+
+    def count_and_use() -> list[object]:
+        found = list(count())
+        assert _get(other, 1) == old  # after the look at its age, before it would go
+        return found
+
+    monkeypatch.setattr(cache, "_copies", count_and_use)
+    _get(cache, 2)
+    assert old.read_bytes() == _data(1)
+
+
+def _use_at_random(folder: Path, seed: int, fetched: "Queue[int]") -> None:
+    module.PIN_SECONDS = 0.3
+    cache, rng, fetches = Cache(folder, limit=5 * _SIZE), random.Random(seed), 0
+
+    def fetch(number: int, aside: Path) -> None:
+        nonlocal fetches
+        fetches += 1
+        aside.write_bytes(_data(number))
+
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        number, asked = rng.randrange(_NUMBERS), time.time()
+        path = cache.get(_name(number), partial(fetch, number))
+        try:
+            assert path.read_bytes() == _data(number)
+        except FileNotFoundError:
+            assert time.time() - asked > 0.3  # the machine was busy with something else
+        time.sleep(0.01)
+    fetched.put(fetches)
+
+
+def test_processes_share_the_folder(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    fetched: Queue[int] = context.Queue()
+    workers = [
+        context.Process(target=_use_at_random, args=(tmp_path, seed, fetched)) for seed in range(3)
+    ]
+    for worker in workers:
+        worker.start()
+    fetches = sum(fetched.get(timeout=120) for _ in workers)
+    for worker in workers:
+        worker.join(120)
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+    assert fetches > _NUMBERS  # some had to go and to be fetched again
+    assert list((tmp_path / "tmp").iterdir()) == []

@@ -1,0 +1,175 @@
+"""A bucket: servers that are gone or lie, uploads that break off, and what is asked of it."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import StorageCorrupt, StorageUnavailable
+from app.core.settings import MiB, Settings
+from app.core.storage import Storage, blob_key, open_storage
+from tests.buckets import new_bucket, s3_client
+from tests.conftest import MakeSettings
+from tests.core.storage.proxy import Proxy
+
+
+def _blob(data: bytes) -> str:
+    return blob_key(hashlib.sha256(data).hexdigest())
+
+
+def _copies(settings: Settings) -> list[Path]:
+    return [path for path in (settings.cache_dir / "files").rglob("*") if path.is_file()]
+
+
+def test_an_image_takes_one_put_and_one_get(s3: Storage, proxy: Proxy) -> None:
+    images = [f"image {number}".encode() for number in range(20)]
+    batch = s3.many()
+    for data in images:
+        batch.write(_blob(data), data)
+    batch.keep()
+    assert (proxy.count("PUT"), len(proxy.requests)) == (20, 20)
+    proxy.requests.clear()
+    assert [s3.read(_blob(data)) for data in images] == images
+    assert (proxy.count("GET"), len(proxy.requests)) == (20, 20)
+
+
+def test_a_copy_of_an_image_is_fetched_once(s3: Storage, proxy: Proxy) -> None:
+    s3.write(_blob(b"image"), b"image")
+    proxy.requests.clear()
+    assert {s3.path(_blob(b"image")).read_bytes() for _ in range(3)} == {b"image"}
+    assert (proxy.count("GET"), len(proxy.requests)) == (1, 1)
+
+
+def test_who_wrote_an_artefact_does_not_fetch_it(s3: Storage, proxy: Proxy) -> None:
+    with s3.writing("embeddings/e/features.npy") as file:
+        file.write(b"features")
+    proxy.requests.clear()
+    assert s3.path("embeddings/e/features.npy").read_bytes() == b"features"
+    assert (proxy.count("HEAD"), len(proxy.requests)) == (1, 1)
+
+
+def test_a_copy_is_as_new_as_the_file(s3: Storage, s3_settings: Settings, tmp_path: Path) -> None:
+    """Another host, which has copies of its own, writes in between."""
+    other = open_storage(s3_settings.model_copy(update={"data_dir": tmp_path / "other"}))
+    for data in (b"first", b"second"):
+        with other.writing("exports/job/file") as file:
+            file.write(data)
+        assert s3.path("exports/job/file").read_bytes() == data
+        assert s3.read("exports/job/file") == data
+    other.delete("exports/job/file")
+    with pytest.raises(FileNotFoundError):
+        s3.path("exports/job/file")
+
+
+@pytest.mark.parametrize("key", [_blob(b"data" * 10), "models/m/model.safetensors"])
+def test_what_arrives_damaged_is_asked_for_again(s3: Storage, proxy: Proxy, key: str) -> None:
+    s3.write(key, b"data" * 10)
+    for use in (s3.read, lambda key: s3.path(key).read_bytes()):
+        proxy.spoil = 1
+        assert use(key) == b"data" * 10
+        assert proxy.spoil == 0
+
+
+@pytest.mark.parametrize("key", [_blob(b"data" * 10), "models/m/model.safetensors"])
+def test_what_is_damaged_is_neither_given_out_nor_kept(
+    s3: Storage, s3_settings: Settings, proxy: Proxy, key: str
+) -> None:
+    s3.write(key, b"data" * 10)
+    for use in (s3.read, s3.path):
+        proxy.spoil = 2
+        with pytest.raises(StorageCorrupt, match="not what was written"):
+            use(key)
+    assert _copies(s3_settings) == []
+    assert s3.path(key).read_bytes() == b"data" * 10  # only the way was bad
+
+
+def test_a_large_file_goes_in_parts_and_comes_in_pieces(
+    s3: Storage,
+    s3_settings: Settings,
+    proxy: Proxy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.core.storage.s3._PIECE", 3 * MiB)
+    data = os.urandom(11 * MiB + 7)
+    with s3.writing("embeddings/e/features.npy") as file:
+        file.write(data)
+    assert sum("partNumber=" in request for request in proxy.requests) == 3
+    other = open_storage(s3_settings.model_copy(update={"data_dir": tmp_path / "other"}))
+    proxy.requests.clear()
+    assert other.path("embeddings/e/features.npy").read_bytes() == data
+    assert proxy.count("GET") == 4
+    proxy.spoil = 2
+    (copy,) = _copies(s3_settings.model_copy(update={"data_dir": tmp_path / "other"}))
+    copy.unlink()
+    assert other.path("embeddings/e/features.npy").read_bytes() == data
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(
+    s3: Storage, s3_settings: Settings, proxy: Proxy
+) -> None:
+    def upload() -> None:
+        with s3.writing("models/m/model.safetensors") as file:
+            file.write(bytes(12 * MiB))
+
+    proxy.fail_parts = True
+    with pytest.raises(StorageUnavailable):
+        upload()
+    assert not s3.exists("models/m/model.safetensors")
+    bucket = s3_settings.storage_url.split("/")[2]
+    client = s3_client(proxy.url)
+    assert client.list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
+    client.close()
+    assert list(s3_settings.temporary_dir.iterdir()) == []
+    assert _copies(s3_settings) == []
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda storage: storage.read("key"),
+        lambda storage: storage.path("key"),
+        lambda storage: storage.path(_blob(b"x")),
+        lambda storage: storage.write("key", b"x"),
+        lambda storage: storage.exists("key"),
+        lambda storage: list(storage.list("folder")),
+        lambda storage: storage.delete("key"),
+        lambda storage: storage.delete_folder("folder"),
+    ],
+)
+def test_a_server_that_is_gone(make_settings: MakeSettings, use: object) -> None:
+    settings = make_settings(
+        storage_url="s3://bucket", s3_endpoint="http://127.0.0.1:9", s3_access_key="a",
+        s3_secret_key="b",
+    )  # fmt: skip
+    with pytest.raises(StorageUnavailable, match="cannot be used") as caught:
+        use(open_storage(settings))  # type: ignore[operator]
+    assert "127.0.0.1" not in caught.value.detail
+
+
+def test_a_batch_fails_if_one_of_it_does(make_settings: MakeSettings) -> None:
+    settings = make_settings(
+        storage_url="s3://bucket", s3_endpoint="http://127.0.0.1:9", s3_access_key="a",
+        s3_secret_key="b",
+    )  # fmt: skip
+    batch = open_storage(settings).many()
+    batch.write(_blob(b"x"), b"x")
+    for _ in range(2):
+        with pytest.raises(StorageUnavailable):
+            batch.keep()
+
+
+def test_a_bucket_that_is_not_there(s3_url: str, make_settings: MakeSettings) -> None:
+    settings = make_settings(**new_bucket(s3_url) | {"storage_url": "s3://no-such-bucket/x"})
+    with pytest.raises(StorageUnavailable, match="does not exist"):
+        open_storage(settings).write("key", b"x")
+
+
+def test_what_crashed_writers_left_is_removed(s3: Storage, s3_settings: Settings) -> None:
+    for name, age in (("stale", 1000.0), ("fresh", 1.0)):
+        path = s3_settings.temporary_dir / name
+        path.write_bytes(b"x")
+        os.utime(path, (10_000.0 - age, 10_000.0 - age))
+    assert s3.clean(older_than_seconds=500.0, now=10_000.0) == 1
+    assert [path.name for path in s3_settings.temporary_dir.iterdir()] == ["fresh"]
