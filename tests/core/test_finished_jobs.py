@@ -10,6 +10,7 @@ from sqlalchemy import func, select, update
 from app.core import jobs
 from app.core.errors import JobFinished, JobUnfinished, NotFound, NotRetryable
 from app.core.finished_jobs import delete_job, may_pass, retry_job
+from app.core.gc.holds import discard
 from app.core.ids import new_id
 from app.core.job_records import add_curve
 from app.core.jobs import Progress
@@ -28,7 +29,8 @@ def _retry(runtime: Runtime, job: Job, tenant: str = "t") -> Job:
 
 def _delete(runtime: Runtime, job: Job, tenant: str = "t") -> None:
     with runtime.db.write() as session:
-        delete_job(session, runtime.storage, tenant, job.id)
+        leftovers = delete_job(session, tenant, job.id)
+    discard(runtime, leftovers)
 
 
 def _set_dataset(runtime: Runtime, job: Job, **values: Any) -> None:

@@ -1,20 +1,17 @@
-import time
-
 import pytest
 
-from app.core.cleaning import Cleaner
 from app.core.errors import NotFound
 from app.core.exports.files import (
     delete_export,
     export_filename,
     export_key,
     get_export,
-    remove_orphans,
 )
 from app.core.ids import new_id
 from app.core.jobs import create_job
 from app.core.runtime import Runtime
 from app.core.tables import Clustering, Dataset, Export, Job
+from tests.core.gc.tomorrow import collected
 from tests.core.labelled_rows import State, add_images, store_history
 
 
@@ -75,12 +72,12 @@ def test_deleting_takes_row_and_file(any_runtime: Runtime, clustering: Clusterin
         with pytest.raises(NotFound):
             get_export(session, "other", export_id)
     with pytest.raises(NotFound):
-        delete_export(any_runtime.db, any_runtime.storage, "other", export_id)
+        delete_export(any_runtime, "other", export_id)
     assert any_runtime.storage.exists(export_key(job_id, "a.csv"))
 
-    delete_export(any_runtime.db, any_runtime.storage, "default", export_id)
+    delete_export(any_runtime, "default", export_id)
 
-    assert not any_runtime.storage.path(f"exports/{job_id}").exists()
+    assert list(any_runtime.storage.list("exports")) == []
     with any_runtime.db.read() as session:
         assert session.get(Export, export_id) is None
 
@@ -91,24 +88,9 @@ def test_files_without_a_row_are_swept(any_runtime: Runtime, clustering: Cluster
     failed = add_export(any_runtime, clustering, status="failed")
     with any_runtime.db.write() as session:  # its row stays when its job goes
         session.delete(session.get_one(Job, kept))
-    assert remove_orphans(any_runtime.db, any_runtime.storage) == 1
-    left = {path.name for path in any_runtime.storage.path("exports").iterdir()}
-    assert left == {kept, running}
-    assert failed not in left
+    assert collected(any_runtime) == {export_key(failed, "a.csv")}
 
     with any_runtime.db.write() as session:
         session.delete(session.get_one(Clustering, clustering.id))
-    assert remove_orphans(any_runtime.db, any_runtime.storage) == 1
-    assert [path.name for path in any_runtime.storage.path("exports").iterdir()] == [running]
-
-
-def test_nothing_to_sweep(runtime: Runtime) -> None:
-    assert remove_orphans(runtime.db, runtime.storage) == 0
-
-
-def test_the_regular_sweep_finds_them(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    clean, now = Cleaner(runtime), time.time()
-    runtime.storage.write(export_key("job_gone", "a.csv"), b"abc")
-    monkeypatch.setattr(time, "time", lambda: now + 60)
-    assert clean() == 1
-    assert not runtime.storage.path("exports/job_gone").exists()
+    assert collected(any_runtime) == {export_key(kept, "a.csv")}
+    assert any_runtime.storage.exists(export_key(running, "a.csv"))

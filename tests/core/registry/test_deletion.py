@@ -1,7 +1,5 @@
 """What is deleted is gone, what is used stays, and no number comes back."""
 
-import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -9,8 +7,8 @@ import pytest
 from sqlalchemy import select
 
 from app.core import registry
-from app.core.cleaning import Cleaner
 from app.core.errors import NotFound, VersionInUse
+from app.core.gc.collecting import collect
 from app.core.job_requests.predict import PredictRequest
 from app.core.jobs import create_job
 from app.core.registry import deletion
@@ -18,9 +16,8 @@ from app.core.runtime import Runtime
 from app.core.tables import Clustering, Dataset, Job, Model, ModelVersion
 from tests.core.clustering_rows import store
 from tests.core.conftest import MakeDataset, MakeJob
+from tests.core.gc.tomorrow import collected
 from tests.core.registry.rows import add, point
-
-DAY = 24 * 3600.0
 
 
 def _delete(runtime: Runtime, version: int) -> list[str]:
@@ -167,20 +164,12 @@ def _model_id(runtime: Runtime) -> str:
         return session.scalars(select(Model.id)).one()
 
 
-def test_folders_that_a_crash_left_are_swept(
-    any_runtime: Runtime, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_that_a_crash_left_are_swept(any_runtime: Runtime, make_job: MakeJob) -> None:
     registered, unfinished = make_job().id, make_job().id
     add(any_runtime, registered)
-    names = (registered, unfinished, "imp_lost", "imp_young")
-    for name in names:
+    for name in (registered, unfinished, "imp_lost"):
         any_runtime.storage.write(f"models/{name}/model.safetensors", b"x")
-        if name != "imp_young":
-            then = time.time() - 1.1 * DAY
-            os.utime(any_runtime.storage.path(f"models/{name}"), (then, then))
-    clean = Cleaner(any_runtime)
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 60)
-    assert clean() == 1
-    kept = {path.name for path in any_runtime.storage.path("models").iterdir()}
-    assert kept == {registered, unfinished, "imp_young"}
+    assert list(collect(any_runtime)) == []  # all of them are young
+    assert collected(any_runtime) == {"models/imp_lost"}
+    kept = {file.key for file in any_runtime.storage.list("models")}
+    assert kept == {f"models/{name}/model.safetensors" for name in (registered, unfinished)}
