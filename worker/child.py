@@ -9,7 +9,7 @@ import structlog
 from sqlalchemy.exc import OperationalError
 
 from app.core.db import is_gone
-from app.core.errors import LeaseLost, ServiceError
+from app.core.errors import LeaseLost, ServiceError, StorageUnavailable
 from app.core.jobs import Progress
 from app.core.logs import adopt_libraries, bind_process, configure_logging
 from app.core.processes import die_with_parent
@@ -39,7 +39,7 @@ _KINDS = {
     "map": ("worker.map", "run_map"),
     "export": ("worker.export", "run_export"),
 }
-NO_DATABASE = 75  # the exit code of a job that could go on if only the database were there
+OUTAGE = 75  # the exit code of a job that could go on if only database and storage were there
 log = structlog.get_logger()
 
 
@@ -54,7 +54,10 @@ def main(
     except Exception as error:
         if isinstance(error, OperationalError) and is_gone(error):
             log.warning("database_gone", reason=str(error.orig))
-            sys.exit(NO_DATABASE)
+            sys.exit(OUTAGE)
+        if isinstance(error, StorageUnavailable):
+            log.warning("storage_gone", reason=error.detail)
+            sys.exit(OUTAGE)
         log.critical("uncaught_exception", exc_info=True)
         sys.exit(1)  # multiprocessing would print what is no line of the log
 
@@ -88,6 +91,8 @@ def _run(context: JobContext) -> dict[str, object] | None:
         _work(context)
     except LeaseLost as error:
         log.warning("lease_lost", detail=error.detail)
+    except StorageUnavailable:
+        raise
     except ServiceError as error:
         return error.as_dict()
     except TemiError as error:

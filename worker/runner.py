@@ -226,7 +226,7 @@ class Attempt:
             log.error("child_died", exit_code=exit_code)
             if self._progress is not None:
                 self._write(self._beat)  # a checkpoint it told of just before it died counts
-            excused = exit_code == child.NO_DATABASE or self._dog.has_bitten
+            excused = exit_code == child.OUTAGE or self._dog.has_bitten
             self._release(crashed=not excused)
         else:
             self._note_end()
