@@ -9,9 +9,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.core.cleaning import Cleaner
 from app.core.jobs import due_for_hint
 from app.core.queue import publish_hint
+from app.core.resources import needs_of
 from app.core.runtime import Runtime
+from app.core.shards import waiting_shard
 from app.core.webhooks import send_due
 from worker.metrics import metrics
+from worker.presence import presence
 
 log = structlog.get_logger()
 
@@ -20,14 +23,37 @@ def sweep(runtime: Runtime) -> int:
     """Hints for jobs that wait or whose worker fell silent."""
     with runtime.db.write() as session:
         due = due_for_hint(session)
-    for job_id in due:
-        publish_hint(runtime.celery, job_id)
+    for job in due:
+        publish_hint(runtime.celery, job.id, needs_of(job.kind))
     return len(due)
+
+
+def ring_for_help(runtime: Runtime) -> bool:
+    """A worker with nothing to do rings once for pieces of others' jobs, whoever then takes one:
+    as many messages go out as there are idle workers."""
+    settings = runtime.settings
+    if not presence.idle:
+        return False
+    with runtime.db.read() as session:
+        shard = waiting_shard(
+            session,
+            settings.worker_takes,
+            max_crashes=settings.max_crashes,
+            beside=presence.declined,
+        )
+    if shard is None:
+        return False
+    publish_hint(runtime.celery, shard.job_id, shard.needs)
+    return True
 
 
 def start_sweeper(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
     """Any number of sweepers may run: which of them sends a hint is decided by the database."""
-    return _start("sweeper", lambda: sweep(runtime), runtime, stopping)
+
+    def look() -> int:
+        return sweep(runtime) + ring_for_help(runtime)
+
+    return _start("sweeper", look, runtime, stopping)
 
 
 def start_messenger(runtime: Runtime, stopping: threading.Event) -> threading.Thread:

@@ -102,7 +102,7 @@ def _accept(
             runtime.storage.delete(received.key)
     job = schemas.Job.model_validate(answer)
     if kept:
-        runtime.bell.ring(job.id)
+        runtime.bell.ring(job.id, job.kind)
     return job
 
 

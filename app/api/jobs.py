@@ -97,7 +97,7 @@ def accept_job(
         answer, is_new = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
     job = schemas.Job.model_validate(answer)
     if is_new:
-        runtime.bell.ring(job.id)
+        runtime.bell.ring(job.id, job.kind)
     return job
 
 
@@ -148,7 +148,7 @@ def retry_job(
     succeeded, if its dataset has changed since, or if its upload was refused and is not kept."""
     with runtime.db.write() as session:
         row = finished_jobs.retry_job(session, runtime.storage, tenant, job_id)
-    runtime.bell.ring(row.id)
+    runtime.bell.ring(row.id, row.kind)
     job = schemas.Job.of(row)
     accepted(response, job)
     return job

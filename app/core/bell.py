@@ -13,16 +13,16 @@ log = structlog.get_logger()
 class Bell:
     """Rings for jobs from one thread of its own, in the order of their creation."""
 
-    def __init__(self, send: Callable[[str], None]) -> None:
+    def __init__(self, send: Callable[[str, str], None]) -> None:
         self._send = send
-        self._waiting: queue.Queue[str] = queue.Queue(_MOST_WAITING)
+        self._waiting: queue.Queue[tuple[str, str]] = queue.Queue(_MOST_WAITING)
         self._lock = threading.Lock()
         self._ringer: threading.Thread | None = None
 
-    def ring(self, job_id: str) -> None:
+    def ring(self, job_id: str, kind: str) -> None:
         """Best effort, and at once: the job is committed, and a lost message costs seconds."""
         try:
-            self._waiting.put_nowait(job_id)
+            self._waiting.put_nowait((job_id, kind))
         except queue.Full:
             log.warning("hint_not_sent", job_id=job_id, reason="too many wait for the broker")
         with self._lock:
@@ -32,8 +32,8 @@ class Bell:
 
     def _run(self) -> None:
         while True:
-            job_id = self._waiting.get()
+            job_id, kind = self._waiting.get()
             try:
-                self._send(job_id)
+                self._send(job_id, kind)
             except Exception as error:  # noqa: BLE001 - the next message may get through
                 log.warning("hint_not_sent", job_id=job_id, reason=str(error))

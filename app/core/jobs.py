@@ -5,11 +5,11 @@ number and the write is void if another worker has claimed since, so a worker th
 dead can do no harm when it wakes up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, ScalarSelect, and_, case, or_, select, update
+from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, case, delete, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from app.core import tracing
@@ -20,7 +20,8 @@ from app.core.errors import JobFinished, LeaseLost, NotFound
 from app.core.ids import new_id
 from app.core.job_records import add_log
 from app.core.logs import current_request_id
-from app.core.tables import Dataset, Job
+from app.core.resources import RESOURCES, kinds_for
+from app.core.tables import Dataset, Job, Shard
 from app.core.webhooks import announce_end
 
 CANCELLED = {"code": "cancelled", "detail": "The job was cancelled."}
@@ -104,18 +105,33 @@ def claim(session: Session, job_id: str, *, worker: str, lease_seconds: float) -
     return _claim(session, job_id, worker, lease_seconds)
 
 
-def claim_next(session: Session, *, worker: str, lease_seconds: float) -> Job | None:
+def claim_next(
+    session: Session,
+    *,
+    worker: str,
+    lease_seconds: float,
+    takes: Collection[str] = RESOURCES,
+) -> Job | None:
     """Take the most urgent job that waits or was left behind, the oldest of several."""
     other = aliased(Job)
     chosen = (
-        select(other.id)
-        .where(_claimable(other))
-        .order_by(other.priority.desc(), other.id)
-        .limit(1)
+        _wanted(other, takes)
         .with_for_update(skip_locked=True)  # another worker has just chosen the ones it skips
         .scalar_subquery()
     )
     return _claim(session, chosen, worker, lease_seconds)
+
+
+def one_waits(session: Session, takes: Collection[str]) -> bool:
+    """Whether `claim_next` would find a job."""
+    return session.scalar(_wanted(Job, takes)) is not None
+
+
+def _wanted(job: type[Job], takes: Collection[str]) -> Select[tuple[str]]:
+    chosen = select(job.id).where(_claimable(job)).order_by(job.priority.desc(), job.id).limit(1)
+    if set(takes) >= set(RESOURCES):
+        return chosen
+    return chosen.where(job.kind.in_(kinds_for(takes)))
 
 
 def _claimable(job: type[Job]) -> ColumnElement[bool]:
@@ -243,7 +259,7 @@ def cancel(session: Session, tenant: str, job_id: str) -> Job:
     return job
 
 
-def due_for_hint(session: Session) -> Sequence[str]:
+def due_for_hint(session: Session) -> Sequence[Job]:
     """Jobs whose next message is due: waiting ones with back-off, orphaned ones at once."""
     open_job = Job.status.in_(OPEN)
     due = (
@@ -260,13 +276,14 @@ def due_for_hint(session: Session) -> Sequence[str]:
         update(Job)
         .where(Job.id.in_(due), Job.hint_at <= db_now())  # again: a sweeper may have been first
         .values(hints=Job.hints + 1, hint_at=db_now() + backoff)
-        .returning(Job.id)
+        .returning(Job)
         .execution_options(synchronize_session=False)
     ).all()
 
 
 def _close(session: Session, job: Job) -> None:
     """What belongs to every end of a job, in the transaction that writes it."""
+    session.execute(delete(Shard).where(Shard.job_id == job.id))
     if job.kind == "ingest" and job.status != "succeeded":
         abandon_ingest(session, job.dataset_id, job.error or CANCELLED)
     if job.error is not None:

@@ -1,12 +1,19 @@
-"""Celery as a bell: a message says `look at this job`, the database says what is true."""
+"""Celery as a bell: a message says `look at this job`, the database says what is true.
+
+There is a queue for each resource, so that a message about a job reaches a worker that takes it.
+"""
+
+from collections.abc import Iterable
 
 import structlog
 from celery import Celery
+from kombu import Exchange, Queue
 from kombu.exceptions import OperationalError
 
 from app.core.settings import Settings
 
 RUN_JOB = "temi.run_job"
+_BEFORE = "temi"  # the only queue of version 0.1, whose processes may still send to it
 _HINT_SECONDS = 600  # an older message tells nothing new
 log = structlog.get_logger()
 
@@ -15,7 +22,8 @@ def make_celery(settings: Settings) -> Celery:
     celery = Celery("temi", broker=settings.broker_url)
     celery.conf.update(
         task_ignore_result=True,
-        task_default_queue="temi",
+        task_default_queue=_BEFORE,
+        task_queues=[_queue(name) for name in queue_names(settings.worker_takes)],
         worker_prefetch_multiplier=1,
         worker_enable_remote_control=False,
         worker_hijack_root_logger=False,
@@ -27,10 +35,18 @@ def make_celery(settings: Settings) -> Celery:
     return celery
 
 
-def publish_hint(celery: Celery, job_id: str) -> None:
+def queue_names(takes: Iterable[str]) -> list[str]:
+    """What a worker that takes these resources listens to."""
+    return [_BEFORE, *(f"{_BEFORE}.{resource}" for resource in takes)]
+
+
+def publish_hint(celery: Celery, job_id: str, needs: str) -> None:
     """Best effort: a lost message costs seconds, for the sweeper sends another."""
+    (queue,) = queue_names([needs])[1:]
     try:
-        celery.send_task(RUN_JOB, args=[job_id], expires=_HINT_SECONDS, retry=False)
+        celery.send_task(
+            RUN_JOB, args=[job_id], queue=_queue(queue), expires=_HINT_SECONDS, retry=False
+        )
     except (OperationalError, OSError) as error:
         log.warning("hint_not_sent", job_id=job_id, reason=str(error))
 
@@ -39,6 +55,10 @@ def check_broker(celery: Celery) -> None:
     """Raises if no message could be sent now."""
     with celery.connection_for_write(connect_timeout=3) as connection:
         connection.ensure_connection(max_retries=1, interval_start=0, timeout=3)
+
+
+def _queue(name: str) -> Queue:
+    return Queue(name, Exchange(name), routing_key=name)
 
 
 def _transport_options(settings: Settings) -> dict[str, object]:

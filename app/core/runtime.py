@@ -9,6 +9,7 @@ from app.core.archives import ArchiveLimits
 from app.core.bell import Bell
 from app.core.db import Database
 from app.core.queue import make_celery, publish_hint
+from app.core.resources import needs_of
 from app.core.settings import Settings
 from app.core.storage import Storage, open_storage
 
@@ -34,7 +35,7 @@ class Runtime:
 
     @cached_property
     def bell(self) -> Bell:
-        return Bell(lambda job_id: publish_hint(self.celery, job_id))
+        return Bell(lambda job_id, kind: publish_hint(self.celery, job_id, needs_of(kind)))
 
     @cached_property
     def stopping(self) -> threading.Event:

@@ -16,14 +16,14 @@ def test_messages_leave_in_order() -> None:
     sent: list[str] = []
     third = threading.Event()
 
-    def send(job_id: str) -> None:
+    def send(job_id: str, _kind: str) -> None:
         sent.append(job_id)
         if len(sent) == 3:
             third.set()
 
     ours = Bell(send)
     for number in range(3):
-        ours.ring(f"job_{number}")
+        ours.ring(f"job_{number}", "cluster")
     assert third.wait(10)
     assert sent == ["job_0", "job_1", "job_2"]
 
@@ -31,14 +31,14 @@ def test_messages_leave_in_order() -> None:
 def test_an_error_does_not_silence_it() -> None:
     second = threading.Event()
 
-    def send(job_id: str) -> None:
+    def send(job_id: str, _kind: str) -> None:
         if job_id == "job_1":
             raise OSError("gone")
         second.set()
 
     ours = Bell(send)
-    ours.ring("job_1")
-    ours.ring("job_2")
+    ours.ring("job_1", "cluster")
+    ours.ring("job_2", "cluster")
     assert second.wait(10)
 
 
@@ -46,14 +46,14 @@ def test_a_broker_that_hangs_costs_neither_time_nor_memory(monkeypatch: pytest.M
     monkeypatch.setattr(bell, "_MOST_WAITING", 5)
     hanging, sent = threading.Event(), []
 
-    def send(job_id: str) -> None:
+    def send(job_id: str, _kind: str) -> None:
         hanging.wait(30)
         sent.append(job_id)
 
     ours = Bell(send)
     started = time.monotonic()
     for number in range(100):
-        ours.ring(f"job_{number}")
+        ours.ring(f"job_{number}", "cluster")
     assert time.monotonic() - started < 1
     hanging.set()
     deadline = time.monotonic() + 10
@@ -66,10 +66,10 @@ def test_a_frozen_redis(make_settings: MakeSettings, redis_url: str) -> None:
     runtime = Runtime(make_settings(broker_url=redis_url))
     with frozen(redis_url):
         started = time.monotonic()
-        runtime.bell.ring("job_1")
+        runtime.bell.ring("job_1", "cluster")
         assert time.monotonic() - started < 1
     with runtime.celery.connection_for_read() as connection:
-        waiting = connection.SimpleQueue("temi")
+        waiting = connection.SimpleQueue("temi.gpu")
         message = waiting.get(timeout=30)
         message.ack()
         assert message.payload[0] == ["job_1"]

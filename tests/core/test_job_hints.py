@@ -56,7 +56,7 @@ def test_two_sweepers_do_not_send_the_same_hint(any_runtime: Runtime, make_job: 
     ids = sorted(make_job().id for _ in range(3))
     with ThreadPoolExecutor(1) as pool:
         with any_runtime.db.write() as session:
-            first = list(jobs.due_for_hint(session))
+            first = [job.id for job in jobs.due_for_hint(session)]
             other = pool.submit(send_hints, any_runtime)  # waits for our rows
             time.sleep(0.2)
         assert (sorted(first), other.result()) == (ids, [])

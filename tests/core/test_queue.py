@@ -33,10 +33,10 @@ def _celery(settings: Settings) -> Iterator[Celery]:
 
 def test_a_hint_is_delivered(celery: Celery) -> None:
     for job_id in ("job_1", "job_2"):
-        publish_hint(celery, job_id)
+        publish_hint(celery, job_id, "gpu")
     received = []
     with celery.connection_for_read() as connection:
-        queue = connection.SimpleQueue("temi")
+        queue = connection.SimpleQueue("temi.gpu")
         for _ in range(2):
             message = queue.get(timeout=5)
             received.append((message.headers["task"], message.payload[0]))
@@ -51,7 +51,7 @@ def test_a_living_broker_is_found_so(celery: Celery) -> None:
 
 def test_a_dead_broker_does_not_stop_the_request(dead_celery: Celery) -> None:
     started = time.monotonic()
-    publish_hint(dead_celery, "job_1")
+    publish_hint(dead_celery, "job_1", "cpu")
     assert time.monotonic() - started < 3
 
 
@@ -65,7 +65,7 @@ def test_a_lost_folder_does_not_stop_the_request(settings: Settings) -> None:
     messages = settings.broker_dir / "messages"
     messages.rmdir()
     messages.write_text("in the way")
-    publish_hint(celery, "job_1")
+    publish_hint(celery, "job_1", "cpu")
     celery.close()
 
 

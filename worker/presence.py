@@ -1,0 +1,121 @@
+"""Who this worker is and what it does just now, as the table of workers shows it."""
+
+import os
+import platform
+import socket
+import threading
+from importlib.metadata import version
+from pathlib import Path
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.core.runtime import Runtime
+from app.core.settings import Settings
+from app.core.workers import Identity, forget_silent, say_goodbye, say_hello
+
+_GPUS = Path("/proc/driver/nvidia/gpus")
+_CPUS = Path("/proc/cpuinfo")
+log = structlog.get_logger()
+
+
+class Presence:
+    """Set by whoever watches over a job, read by the thread that says hello."""
+
+    def __init__(self) -> None:
+        self.job_id: str | None = None
+        self.stage: str | None = None
+        self.declined: set[str] = set()
+        """Jobs that this worker has tried to help and could not."""
+
+    def working(self, job_id: str, stage: str | None = None) -> None:
+        self.job_id, self.stage = job_id, stage
+
+    def rest(self) -> None:
+        self.job_id = self.stage = None
+
+    @property
+    def idle(self) -> bool:
+        return self.job_id is None
+
+
+presence = Presence()
+"""Of this process: it is one worker."""
+
+
+def worker_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def identity(settings: Settings) -> Identity:
+    return Identity(
+        name=worker_name(),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        takes=settings.worker_takes,
+        device=describe_device(settings),
+        version=version("temi-service"),
+    )
+
+
+def describe_device(settings: Settings) -> str:
+    """As the machine calls it: to ask torch would cost this process seconds and a GB."""
+    found = [] if settings.device == "cpu" else _gpu_names()
+    if settings.device != "auto":
+        return f"{settings.device}: {', '.join(found)}" if found else settings.device
+    if found and os.environ.get("CUDA_VISIBLE_DEVICES") != "":
+        return ", ".join(found)
+    return f"{_cpu_name()}, {settings.threads} threads"
+
+
+def say_hello_while(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
+    """Now, and from a thread of its own with every heartbeat: a long job must not silence it."""
+    who = identity(runtime.settings)
+
+    def loop() -> None:
+        while True:
+            try:
+                with runtime.db.write() as session:
+                    say_hello(session, who, job_id=presence.job_id, stage=presence.stage)
+                    forget_silent(session, runtime.settings.lease_seconds)
+            except SQLAlchemyError as error:
+                log.warning("hello_not_said", reason=str(error))
+            if stopping.wait(runtime.settings.heartbeat_seconds):
+                return
+
+    thread = threading.Thread(target=loop, name="presence", daemon=True)
+    thread.start()
+    return thread
+
+
+def leave(runtime: Runtime) -> None:
+    try:
+        with runtime.db.write() as session:
+            say_goodbye(session, worker_name())
+    except SQLAlchemyError as error:  # the others will forget it
+        log.warning("goodbye_not_said", reason=str(error))
+
+
+def _gpu_names() -> list[str]:
+    try:
+        described = [path.read_text() for path in sorted(_GPUS.glob("*/information"))]
+    except OSError:
+        return []
+    return [name for text in described if (name := _field(text, "Model"))]
+
+
+def _cpu_name() -> str:
+    try:
+        name = _field(_CPUS.read_text(), "model name")
+    except OSError:
+        name = None
+    return name or platform.processor() or platform.machine()
+
+
+def _field(text: str, name: str) -> str | None:
+    """The value of the first line `name: value`."""
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return None
