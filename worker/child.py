@@ -19,10 +19,10 @@ from app.core.storage import raise_if_full
 from app.core.tables import Job
 from app.core.tracing import trace_id_of
 from temi.errors import InvalidConfig, TemiError, UnknownBackbone, WeightsUnavailable
-from worker.context import JobContext, News, StageBegan
+from worker.context import Holding, JobContext, News, StageBegan
 
-Message = Progress | News | dict[str, object]
-"""Progress and stages while it goes well; at the end of a job that cannot succeed, its error."""
+Message = Progress | News | Holding | dict[str, object]
+"""Progress, stages, shards while it goes well; at the end of a hopeless job, its error."""
 
 _TEMI_CODES: dict[type[TemiError], str] = {
     InvalidConfig: "invalid_config",
@@ -71,7 +71,7 @@ def _main(runtime: Runtime, job_id: str, fence: int, connection: Connection) -> 
         _log_stage(news)
         connection.send(news)
 
-    error = _run(JobContext(runtime, job, fence, connection.send, tell))
+    error = _run(JobContext(runtime, job, fence, connection.send, tell, connection.send))
     if error is not None:
         connection.send(error)
     connection.close()

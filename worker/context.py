@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from app.core import job_records
 from app.core.jobs import Progress, check_fence, record_timing
 from app.core.runtime import Runtime
+from app.core.shards import Held
 from app.core.tables import Job
 
 _REPORT_SECONDS = 0.25
@@ -32,7 +33,14 @@ class StageEnded:
 News = StageBegan | StageEnded
 
 
-def _untold(_news: News) -> None:
+@dataclass(frozen=True)
+class Holding:
+    """The shard that this process works on now, if it does: its lease is to be kept, too."""
+
+    held: Held | None
+
+
+def _untold(_news: News | Holding) -> None:
     """Nobody listens."""
 
 
@@ -43,6 +51,7 @@ class JobContext:
     fence: int
     send: Callable[[Progress], None]
     tell: Callable[[News], None] = _untold
+    tell_holding: Callable[[Holding], None] = _untold
     _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @contextmanager
@@ -56,6 +65,9 @@ class JobContext:
         with self.runtime.db.write() as session:
             record_timing(session, self.job.id, self.fence, stage, seconds, skipped)
         self.tell(StageEnded(stage, seconds, skipped))
+
+    def hold(self, held: Held | None) -> None:
+        self.tell_holding(Holding(held))
 
     def log(self, message: str, level: str = "info") -> None:
         """A line for those who wait for the job: debug, info, warning or error."""
@@ -87,7 +99,7 @@ class Meter:
 
     def __init__(self, context: JobContext, stage: str, total: int, completed: int) -> None:
         self._context = context
-        self._stage = stage
+        self.stage = stage
         self._first = completed
         self._started = time.monotonic()
         self._reported = 0.0
@@ -119,7 +131,7 @@ class Meter:
         rate = (self.completed - self._first) / elapsed if elapsed > 0.5 else None
         self._context.send(
             Progress(
-                stage=self._stage,
+                stage=self.stage,
                 completed=self.completed,
                 total=self.total,
                 failed=self.failed,

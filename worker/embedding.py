@@ -19,6 +19,8 @@ from app.core.access.actor import DEFAULT_TENANT
 from app.core.embeddings import add_embedding, earlier_folders
 from app.core.errors import Conflict
 from app.core.images import decode_image
+from app.core.resources import needs_of
+from app.core.shards import Piece
 from app.core.storage import Storage, blob_key
 from app.core.tables import Image
 from temi.backbones import Backbone
@@ -26,6 +28,7 @@ from temi.embed import embed_images
 from worker.artefacts import content_key, gather_rows, load_array, save_array
 from worker.context import JobContext, Meter
 from worker.reuse import Hashes, Plan, plan_reuse
+from worker.sharding import Advance, Cut
 
 # To be raised when the same images and model give other features than before.
 _FEATURES = 3
@@ -91,15 +94,56 @@ def embed_dataset(
     count, new = len(hashes), sum(len(shard) for shard in plan.shards.values())
     context.log(f"{new:,} of {count:,} images are to be embedded; {plan.reused:,} were before.")
     meter = context.meter(stage, total=count, completed=count - new)
-    for key, shard in plan.shards.items():
-        if files.done:  # another job on the same images was first
-            break
-        if files.storage.exists(key):
-            meter.advance(len(shard))
-        else:
-            save_array(files.storage, key, _embed(context, backbone, shard, meter))
-            meter.checkpoint()
+    _embed_shards(context, backbone, files, plan, meter)
     join_pieces(files.storage, files.features_key, plan)
+
+
+def _embed_shards(
+    context: JobContext, backbone: Backbone, files: EmbeddingFiles, plan: Plan, meter: Meter
+) -> None:
+    """With the help of whoever has nothing else to do."""
+    if not plan.shards:
+        return
+    new = np.concatenate(list(plan.shards.values()))
+    threads, name = context.runtime.settings.threads, content_key(list(plan.shards))
+    hashes_key = f"{files.folder}/new-{name}.npy"
+    if len(plan.shards) > 1:
+        save_array(files.storage, hashes_key, new)
+    starts = np.cumsum([0, *(len(shard) for shard in plan.shards.values())]).tolist()
+    cut = Cut(
+        context=context,
+        stage=meter.stage,
+        plan_key=f"{files.folder}/plan-{content_key(name, threads)}.json",
+        plan={"task": "embed", "folder": files.folder, "hashes": hashes_key, "threads": threads},
+        pieces=[
+            Piece(key, start, len(shard))
+            for (key, shard), start in zip(plan.shards.items(), starts, strict=False)
+        ],
+        needs=needs_of(context.job.kind),
+    )
+    # Another job on the same images may be first.
+    cut.run(Embedder(context, backbone, new, threads), meter, overtaken=lambda: files.done)
+    files.storage.delete(hashes_key)
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """Makes shards. Which images share a batch depends on the shard and the threads alone."""
+
+    context: JobContext
+    backbone: Backbone
+    hashes: Hashes  # of all images that are to be embedded
+    threads: int
+
+    def __call__(self, piece: Piece, advance: Advance) -> npt.NDArray[np.float32]:
+        side = self.backbone.preprocessing.decode_side
+        rows = self.hashes[piece.first : piece.first + piece.rows]
+        images = (partial(read_picture, self.context, row.tobytes(), side) for row in rows)
+        batches = []
+        for batch in embed_images(self.backbone, images, threads=self.threads):
+            batches.append(batch)
+            advance(len(batch))
+        return np.concatenate(batches)
 
 
 def join_pieces(storage: Storage, features_key: str, plan: Plan) -> None:
@@ -157,15 +201,3 @@ def _earlier(context: JobContext, files: EmbeddingFiles) -> Sequence[str]:
             beside=files.folder,
             limit=_EARLIER,
         )
-
-
-def _embed(
-    context: JobContext, backbone: Backbone, hashes: Hashes, meter: Meter
-) -> npt.NDArray[np.float32]:
-    side = backbone.preprocessing.decode_side
-    images = (partial(read_picture, context, row.tobytes(), side) for row in hashes)
-    batches = []
-    for batch in embed_images(backbone, images, threads=context.runtime.settings.threads):
-        batches.append(batch)
-        meter.advance(len(batch))
-    return np.concatenate(batches)

@@ -37,8 +37,10 @@ class FinetuneJob(ModelJob):
     @property
     def neighbors(self) -> NeighborFiles:
         assert self.config.n_neighbors is not None  # resolved when the job was created
-        prefix = f"{self.embedding.folder}/neighbors"
-        return NeighborFiles(self.storage, prefix, self.config.n_neighbors)
+        embedding, k = self.embedding, self.config.n_neighbors
+        return NeighborFiles(
+            self.storage, f"{embedding.folder}/neighbors", k, embedding.features_key
+        )
 
     @property
     def model_key(self) -> str:

@@ -4,7 +4,7 @@ import threading
 import time
 from typing import Any
 
-from celery.signals import setup_logging, worker_ready, worker_shutting_down
+from celery.signals import setup_logging, worker_ready, worker_shutdown, worker_shutting_down
 
 from app.core import tracing
 from app.core.logs import configure_logging
@@ -12,6 +12,7 @@ from app.core.queue import RUN_JOB
 from app.core.runtime import Runtime
 from app.core.settings import get_settings
 from worker.metrics import metrics
+from worker.presence import leave, say_hello_while
 from worker.runner import run_waiting
 from worker.sweeper import start_cleaner, start_messenger, start_sweeper, sweep
 
@@ -31,6 +32,7 @@ def _keep_our_logging(**_: Any) -> None:
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _start(**_: Any) -> None:
     metrics.serve(runtime.settings)
+    say_hello_while(runtime, _stopping)
     runtime.storage.clean(_STALE_SECONDS, now=time.time())
     sweep(runtime)
     start_sweeper(runtime, _stopping)
@@ -41,6 +43,11 @@ def _start(**_: Any) -> None:
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _stop(**_: Any) -> None:
     _stopping.set()
+
+
+@worker_shutdown.connect  # type: ignore[untyped-decorator]
+def _leave(**_: Any) -> None:
+    leave(runtime)
 
 
 @celery.task(name=RUN_JOB)  # type: ignore[untyped-decorator]

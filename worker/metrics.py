@@ -45,6 +45,12 @@ class WorkerMetrics:
             ["kind", "outcome"],
             registry=registry,
         )
+        self.shards = Counter(
+            "temi_worker_shards",
+            "Pieces of other workers' jobs that this one has done.",
+            ["stage"],
+            registry=registry,
+        )
         self.busy = Gauge(
             "temi_worker_busy", "1 while a job of this kind runs.", ["kind"], registry=registry
         )

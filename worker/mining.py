@@ -7,9 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from app.core.storage import Storage
-from temi.neighbors import mine_neighbors
+from temi.mining.parts import can_search_in_parts
+from temi.neighbors import Neighbors, mine_neighbors
 from worker.artefacts import load_array, load_json, save_array, save_json
 from worker.context import JobContext
+from worker.shared_mining import Mining
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,7 @@ class NeighborFiles:
     storage: Storage
     prefix: str  # names the features
     k: int
+    features_key: str
 
     @property
     def summary_key(self) -> str:
@@ -42,8 +45,22 @@ def mine(context: JobContext, features: npt.NDArray[np.float32], files: Neighbor
     """Unless they are there already."""
     if files.done:
         return
-    meter = context.meter("mine", total=len(features))
-    neighbors = mine_neighbors(features, files.k, progress=lambda done, _total: meter.to(done))
+    if len(features) > context.runtime.settings.mine_shard and can_search_in_parts():
+        mining = Mining(
+            context=context,
+            features=features,
+            features_key=files.features_key,
+            name=f"{files.prefix}-{files.k}",
+            k=files.k,
+        )
+        _save(files, mining.run())
+        mining.drop_files()
+    else:
+        meter = context.meter("mine", total=len(features))
+        _save(files, mine_neighbors(features, files.k, progress=lambda done, _: meter.to(done)))
+        meter.checkpoint()
+
+
+def _save(files: NeighborFiles, neighbors: Neighbors) -> None:
     save_array(files.storage, files.ids_key(neighbors.method), neighbors.ids)
     save_json(files.storage, files.summary_key, neighbors.summary())
-    meter.checkpoint()

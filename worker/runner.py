@@ -6,7 +6,6 @@ whatever the child is busy with.
 
 import multiprocessing
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -26,9 +25,13 @@ from app.core.job_requests.ingest import upload_keys
 from app.core.jobs import FINAL, Progress, claim, claim_next, finish, heartbeat, release
 from app.core.logs import bound
 from app.core.runtime import Runtime
+from app.core.shards import Held, keep_shard, release_shard
 from app.core.tables import Job
 from worker import child
+from worker.context import Holding
+from worker.helping import help_others
 from worker.metrics import metrics
+from worker.presence import presence, worker_name
 from worker.stage_watch import StageWatch
 from worker.watchdog import Watchdog
 
@@ -46,9 +49,10 @@ def run_waiting(runtime: Runtime, stopping: threading.Event) -> int:
     """
     done = 0
     while not stopping.is_set():
-        with runtime.db.write() as session:
-            job = claim_next(session, worker=_name(), lease_seconds=runtime.settings.lease_seconds)
+        job = _claim_next(runtime)
         if job is None:
+            if help_others(runtime, stopping):
+                continue
             break
         done += 1
         if _attempt(runtime, job, stopping):
@@ -56,10 +60,22 @@ def run_waiting(runtime: Runtime, stopping: threading.Event) -> int:
     return done
 
 
+def _claim_next(runtime: Runtime) -> Job | None:
+    settings = runtime.settings
+    with runtime.db.write() as session:
+        return claim_next(
+            session,
+            worker=worker_name(),
+            lease_seconds=settings.lease_seconds,
+            takes=settings.worker_takes,
+        )
+
+
 def run_job(runtime: Runtime, job_id: str, stopping: threading.Event) -> None:
     """Do this one job, if it is to be had."""
+    lease = runtime.settings.lease_seconds
     with runtime.db.write() as session:
-        job = claim(session, job_id, worker=_name(), lease_seconds=runtime.settings.lease_seconds)
+        job = claim(session, job_id, worker=worker_name(), lease_seconds=lease)
     if job is not None:
         _attempt(runtime, job, stopping)
 
@@ -75,9 +91,11 @@ def _attempt(runtime: Runtime, job: Job, stopping: threading.Event) -> bool:
         metrics.busy.labels(job.kind).track_inprogress(),
     ):
         attempt = Attempt(runtime, job)
+        presence.working(job.id)
         try:
             _take(attempt, runtime, job, stopping)
         finally:
+            presence.rest()
             metrics.attempts.labels(job.kind, attempt.outcome).inc()
             failed = attempt.outcome not in ("succeeded", "cancelled", "released")
             tracing.describe(span, failed=failed, **{"temi.outcome": attempt.outcome})
@@ -94,10 +112,6 @@ def _take(attempt: "Attempt", runtime: Runtime, job: Job, stopping: threading.Ev
         attempt.watch(stopping)
 
 
-def _name() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
 class Attempt:
     """One claim of a job, from the fence that was given out to the end of its child."""
 
@@ -106,6 +120,7 @@ class Attempt:
         self._job = job
         self._error: dict[str, Any] | None = None
         self._progress: Progress | None = None
+        self._shard: Held | None = None
         self._stages = StageWatch(job.kind)
         self._beat_at = self._alive_at = time.monotonic()
         self.outcome = "lost"
@@ -175,7 +190,10 @@ class Attempt:
                     self._progress = message if not saved else _with_checkpoint(message)
                 elif isinstance(message, dict):
                     self._error = message
+                elif isinstance(message, Holding):
+                    self._shard = message.held
                 else:
+                    presence.working(self._job.id, message.stage)
                     self._stages.heard(message)
         except EOFError:
             return False
@@ -211,6 +229,8 @@ class Attempt:
             return self._beat(session)
 
     def _beat(self, session: Session) -> str:
+        if self._shard is not None:  # if it is lost, another worker makes the same file
+            keep_shard(session, self._shard, self._runtime.settings.lease_seconds)
         return heartbeat(
             session,
             self._job.id,
@@ -242,7 +262,12 @@ class Attempt:
             log.info("job_let_go")
 
     def _release(self, *, crashed: bool) -> None:
-        self._write(lambda s: release(s, self._job.id, self._job.fence, crashed=crashed))
+        def write(session: Session) -> None:
+            if self._shard is not None:
+                release_shard(session, self._shard, crashed=crashed)
+            release(session, self._job.id, self._job.fence, crashed=crashed)
+
+        self._write(write)
         self.outcome = "crashed" if crashed else "released"
 
     def _write(self, action: Callable[[Session], object]) -> None:

@@ -35,14 +35,12 @@ class TrainingSet:
         return None if len(rows) == len(self.embedding.features()) else rows
 
     def features(self) -> npt.NDArray[np.float32]:
-        if self.rows is None:
-            return self.embedding.features()
-        return load_array(self.embedding.storage, self._features_key)
+        return load_array(self.embedding.storage, self._trained_key)
 
     def neighbors(self, k: int) -> NeighborFiles:
         name = "" if self.rows is None else self.name
         prefix = f"{self.embedding.folder}/neighbors{name}"
-        return NeighborFiles(self.embedding.storage, prefix, k)
+        return NeighborFiles(self.embedding.storage, prefix, k, self._trained_key)
 
     def save(self, rows: npt.NDArray[np.int64]) -> None:
         """The features of these rows as a file, to be memory-mapped, and then the rows."""
@@ -51,6 +49,10 @@ class TrainingSet:
             one = np.zeros(len(rows), dtype=np.int32)
             gather_rows(storage, self._features_key, [embedding.features_key], one, rows)
         save_array(storage, self.rows_key, rows)
+
+    @property
+    def _trained_key(self) -> str:
+        return self.embedding.features_key if self.rows is None else self._features_key
 
     @property
     def _features_key(self) -> str:

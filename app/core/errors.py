@@ -210,6 +210,12 @@ class PredictorUnavailable(ServiceError):
     code = "predictor_unavailable"
 
 
+class WorkerCrashed(ServiceError):
+    """Something in the job ends the processes that work on it."""
+
+    code = "worker_crashed"
+
+
 class LeaseLost(ServiceError):
     """Another worker holds the job now; whatever this one still wants to write is void."""
 

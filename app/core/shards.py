@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session, aliased
 from app.core.clock import db_now
 from app.core.tables import Job, Shard
 
+_OPEN = Shard.done_at.is_(None)
 _ALIVE = ("queued", "running")  # a job that waits for its next worker can be helped meanwhile
 
 
@@ -52,7 +53,7 @@ def offer_shards(
 ) -> None:
     """By the holder of the job. The same plan that is already there goes on as it is."""
     stored = select(Shard.plan, Shard.key).where(_of(job.id, stage)).order_by(Shard.number)
-    if list(session.execute(stored).tuples()) == [(plan, piece.key) for piece in pieces]:
+    if [tuple(row) for row in session.execute(stored)] == [(plan, p.key) for p in pieces]:
         return
     withdraw_shards(session, job.id, stage)
     session.execute(
@@ -86,7 +87,7 @@ def mark_present(session: Session, job_id: str, stage: str, present: Collection[
         session.execute(
             update(Shard)
             .where(_of(job_id, stage), Shard.number == number)
-            .values(done_at=db_now() if number in present else None)
+            .values(done_at=db_now() if number in present else None, lease_until=0.0)
         )
 
 
@@ -121,27 +122,29 @@ def waiting_shard(
 
 
 def keep_shard(session: Session, held: Held, lease: float) -> bool:
-    """A heartbeat; False if it is no longer ours, or if the job is over."""
+    """A heartbeat; False if it is no longer ours, or if the job is over.
+
+    One that has just been done is still ours: whoever did it is about to say so.
+    """
     job = select(Job.status).where(Job.id == Shard.job_id).scalar_subquery()
     return _change(session, held, job.in_(_ALIVE), lease_until=db_now() + lease)
 
 
 def finish_shard(session: Session, held: Held) -> bool:
     """False if another worker has claimed it since; its file is as good as ours."""
-    return _change(session, held, done_at=db_now(), lease_until=0.0, crashes=0)
+    return _change(session, held, _OPEN, done_at=db_now())
 
 
 def release_shard(session: Session, held: Held, *, crashed: bool) -> bool:
-    return _change(session, held, lease_until=0.0, crashes=Shard.crashes + int(crashed))
+    return _change(session, held, _OPEN, lease_until=0.0, crashes=Shard.crashes + int(crashed))
 
 
 def read_state(session: Session, job_id: str, stage: str, max_crashes: int) -> State:
-    is_open = Shard.done_at.is_(None)
-    idle = and_(is_open, Shard.lease_until < db_now())
+    idle = and_(_OPEN, Shard.lease_until < db_now())
     found = session.execute(
         select(
-            func.count().filter(is_open),
-            func.coalesce(func.sum(Shard.rows).filter(~is_open), 0),
+            func.count().filter(_OPEN),
+            func.coalesce(func.sum(Shard.rows).filter(~_OPEN), 0),
             func.count().filter(idle, _deaths(Shard) >= max_crashes),
         ).where(_of(job_id, stage))
     ).one()
@@ -180,7 +183,7 @@ def _waiting(max_crashes: int) -> Select[tuple[str]]:
         select(_Other.id)
         .join(Job, Job.id == _Other.job_id)
         .where(_claimable(_Other, max_crashes), Job.status.in_(_ALIVE))
-        .order_by(_Other.priority.desc(), _Other.job_id, _Other.crashes, _Other.number)
+        .order_by(_Other.priority.desc(), _Other.job_id, _deaths(_Other), _Other.number)
         .limit(1)
     )
 
@@ -207,8 +210,7 @@ def _claim(
 def _change(session: Session, held: Held, *where: ColumnElement[bool], **values: object) -> bool:
     changed = session.scalar(
         update(Shard)
-        .where(Shard.id == held.shard_id, Shard.fence == held.fence)
-        .where(Shard.done_at.is_(None), *where)
+        .where(Shard.id == held.shard_id, Shard.fence == held.fence, *where)
         .values(**values)
         .returning(Shard.id)
         .execution_options(synchronize_session=False)

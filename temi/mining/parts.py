@@ -93,9 +93,7 @@ class PartSearch:
             centroids=cells.centroids,
             cell_of=cells.cell_of,
             dtype=np.dtype(dtype).name,
-            probes=needed_probes(
-                cells, choosing, cells_by_nearness(features, cells, choosing.rows)
-            ),
+            probes=needed_probes(cells, choosing, by_nearness),
             choosing=choosing.rows,
             judging=judging,
         )
@@ -103,11 +101,13 @@ class PartSearch:
 
     @classmethod
     def resume(
-        cls, features: Features, k: int, *, threads: int, plan: CellPlan | None
+        cls, features: Features, k: int, *, plan: CellPlan | None, threads: int | None = None
     ) -> "PartSearch":
-        """From a plan that was made elsewhere."""
+        """From a plan that was made elsewhere, or earlier."""
         if gpu_count() > 0:
             raise TemiError("parts are searched by CPUs, and this machine has a GPU")
+        if threads is None:
+            threads = thread_count()
         use_threads(threads)
         cells = None
         if plan is not None:

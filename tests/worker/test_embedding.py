@@ -20,7 +20,7 @@ from tests.worker.tiny import (
     remove,
     tiny_backbone,
 )
-from worker import embedding
+from worker import embedding, sharding
 from worker.artefacts import save_array
 from worker.embedding import EmbeddingFiles, embed_dataset
 
@@ -124,7 +124,7 @@ def test_a_crash_costs_no_more_than_a_shard(
             saved.append(key)
         save_array(storage, key, array)
 
-    monkeypatch.setattr(embedding, "save_array", crash)
+    monkeypatch.setattr(sharding, "save_array", crash)
     with pytest.raises(KeyboardInterrupt):
         embed(runtime, dataset_id)
     monkeypatch.undo()

@@ -9,6 +9,7 @@ from worker import mining
 from worker.context import JobContext
 from worker.mining import NeighborFiles, mine
 
+FEATURES_KEY = "embeddings/test/features.npy"
 FEATURES = np.random.default_rng(0).normal(size=(12, 8)).astype(np.float32)
 
 
@@ -19,7 +20,7 @@ def context(runtime: Runtime, claimed: Claimed) -> JobContext:
 
 @pytest.fixture
 def files(runtime: Runtime) -> NeighborFiles:
-    return NeighborFiles(runtime.storage, "embeddings/test/neighbors", 3)
+    return NeighborFiles(runtime.storage, "embeddings/test/neighbors", 3, FEATURES_KEY)
 
 
 def test_mining_stores_neighbors_and_how_they_were_found(
