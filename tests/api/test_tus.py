@@ -204,7 +204,7 @@ def test_two_pieces_never_mix(
     url = _create(client, 10)
     with runtime.db.read() as session:
         upload = get_upload(session, "default", url.rpartition("/")[2])
-    with appending(runtime.storage, upload, 0) as held:
+    with appending(runtime, upload, 0) as held:
         held.write(b"123")
         _refused(_patch(client, url, 3, b"4"), 423, "upload_locked")
     assert _offset(client, url) == 3

@@ -93,3 +93,37 @@ def test_a_secret_that_cannot_sign_is_refused(secret: str) -> None:
 def test_a_secret_that_can_sign() -> None:
     settings = Settings(webhook_secret="whsec_" + "A" * 32)
     assert "AAAA" not in repr(settings)
+
+
+def test_secrets_are_read_from_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("access", "who"), ("secret", "word")):
+        (tmp_path / f"temi_s3_{name}_key").write_text(f"{value}\n")
+    monkeypatch.setenv("TEMI_SECRETS_DIR", str(tmp_path))
+    settings = get_settings()
+    assert settings.s3_secret_key is not None
+    assert settings.s3_secret_key.get_secret_value() == "word"
+    assert "word" not in repr(settings)
+    monkeypatch.setenv("TEMI_S3_SECRET_KEY", "other")
+    get_settings.cache_clear()
+    found = get_settings().s3_secret_key
+    assert found is not None
+    assert found.get_secret_value() == "other"  # the shell wins over the file
+
+
+@pytest.mark.parametrize("url", ["/folder", "s3://", "s3:///x", "gs://bucket", "s3://b//x", "b"])
+def test_a_storage_that_is_no_bucket_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="s3://bucket/prefix"):
+        Settings(storage_url=url)
+
+
+def test_a_key_without_its_secret_is_refused() -> None:
+    with pytest.raises(ValidationError, match="go together"):
+        Settings(s3_access_key="who")
+
+
+def test_with_a_bucket_only_copies_are_on_this_machine(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, storage_url="s3://bucket/prefix")
+    for folder in (settings.local_dir, settings.temporary_dir, settings.staging_dir):
+        assert folder.is_relative_to(tmp_path / "cache")
+    assert Settings(upload_dir=tmp_path / "shared").staging_dir == tmp_path / "shared"
