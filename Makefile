@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run test test-servers check bench format clean
+.PHONY: help install demo run test chaos test-servers check bench format clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ run: $(READY) ## Start the service in the foreground at http://127.0.0.1:8000
 
 test: $(READY) test-servers ## Run all tests
 	$(BIN)/python -m pytest
+
+chaos: $(READY) test-servers ## Kill, freeze and restart everything; show what was promised and reached (under 25 minutes)
+	$(BIN)/python -m pytest tests/chaos --chaos full $(if $(REPORT),--chaos-report $(REPORT))
 
 test-servers: # PostgreSQL comes with the packages; Redis from the machine or from Debian
 	@command -v redis-server >/dev/null || $(MAKE) --no-print-directory install-redis

@@ -1,0 +1,100 @@
+"""Real processes and real servers, disturbed in every way that is promised to be harmless.
+
+`make chaos` runs all of it, `make test` a little of each. Every scenario writes what it has
+reached as rows of one table, which is shown at the end.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.profile import PROFILES, Profile
+from tests.chaos.report import Promises, Report
+from tests.chaos.site import Site
+from tests.servers import Server, start_postgres, start_redis
+
+_SEED = 20_240
+_report = pytest.StashKey[Report]()
+StartSite = Callable[..., Site]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("chaos")
+    group.addoption("--chaos", choices=sorted(PROFILES), default="short", help="how much of it")
+    group.addoption("--chaos-seed", type=int, default=_SEED, help="who is hit, and when")
+    group.addoption("--chaos-report", type=Path, help="a file for the table, as Markdown")
+
+
+def _get_report(config: pytest.Config) -> Report:
+    if _report not in config.stash:
+        config.stash[_report] = Report(config.getoption("--chaos-seed", default=_SEED))
+    return config.stash[_report]
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    report = _get_report(config)
+    if not report.rows:
+        return
+    terminalreporter.section(f"chaos, seed {report.seed}")
+    for line in report.lines():
+        terminalreporter.write_line(line)
+    path: Path | None = config.getoption("--chaos-report", default=None)
+    if path is not None:
+        path.write_text(report.markdown(), encoding="utf-8")
+
+
+@pytest.fixture
+def profile(request: pytest.FixtureRequest) -> Profile:
+    return PROFILES[request.config.getoption("--chaos", default="short")]
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> random.Random:
+    return random.Random(f"{_get_report(request.config).seed} {request.node.name}")
+
+
+@pytest.fixture
+def promises(request: pytest.FixtureRequest) -> Iterator[Promises]:
+    found = Promises(_get_report(request.config), request.node.name)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what is uploaded."""
+    return tmp_path_factory.mktemp("archives")
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Server]:
+    """For those who stop it."""
+    with start_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def own_redis() -> Iterator[Server]:
+    with start_redis() as server:
+        yield server
+
+
+@pytest.fixture
+def start_site(tmp_path: Path) -> StartSite:
+    return lambda **settings: Site(tmp_path / "site", **settings)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def start_any_site(request: pytest.FixtureRequest, start_site: StartSite) -> StartSite:
+    """Once on SQLite and a folder of messages, once on PostgreSQL and Redis."""
+    if request.param == "sqlite":
+        return start_site
+    servers = {
+        "database_url": f"{request.getfixturevalue('own_postgres').url}/postgres",
+        "broker_url": request.getfixturevalue("own_redis").url,
+    }
+    return lambda **settings: start_site(**servers, **settings)

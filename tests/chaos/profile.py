@@ -1,0 +1,61 @@
+"""How much of each disturbance: a little with all tests, all that is promised in `make chaos`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    ingest_jobs: int
+    ingest_kills: int
+    cluster_jobs: int
+    cluster_kills: int
+    broker_kills: int
+    broker_freezes: int
+    database_restarts: int
+    zombies: int
+    queued_cancels: int
+    running_cancels: int
+    innocents: int  # jobs beside one that kills its process
+    skewed_jobs: int
+    rolls: int  # every process once in each
+    default_lease: bool  # recovery is measured with the settings that the service comes with
+
+    @property
+    def kills(self) -> int:
+        return self.ingest_kills + self.cluster_kills
+
+
+PROFILES = {
+    "short": Profile(
+        ingest_jobs=4,
+        ingest_kills=4,
+        cluster_jobs=1,
+        cluster_kills=1,
+        broker_kills=2,
+        broker_freezes=1,
+        database_restarts=1,
+        zombies=1,
+        queued_cancels=2,
+        running_cancels=2,
+        innocents=2,
+        skewed_jobs=2,
+        rolls=1,
+        default_lease=False,
+    ),
+    "full": Profile(
+        ingest_jobs=100,
+        ingest_kills=88,
+        cluster_jobs=3,
+        cluster_kills=12,
+        broker_kills=20,
+        broker_freezes=5,
+        database_restarts=10,
+        zombies=20,
+        queued_cancels=25,
+        running_cancels=25,
+        innocents=5,
+        skewed_jobs=10,
+        rolls=3,
+        default_lease=True,
+    ),
+}

@@ -1,0 +1,193 @@
+"""The service as it is run spread out: API and worker processes, each started again if it dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import psutil
+
+from app.core.migrations import upgrade
+from app.core.processes import bound_to_us
+from app.core.runtime import Runtime
+from app.core.settings import Settings
+from temi_client import TemiClient
+from tests.servers import free_port
+
+# Orphaned jobs are found within seconds; on a busy machine a heartbeat may still be late.
+SHORT_TIMES = {
+    "lease_seconds": 6.0,
+    "self_kill_seconds": 4.0,
+    "heartbeat_seconds": 1.0,
+    "sweep_seconds": 0.5,
+    "checkpoint_seconds": 0.5,
+}
+_START_SECONDS = 90.0
+_STOP_SECONDS = 45.0
+
+
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {seconds:.0f} s")
+        time.sleep(0.05)
+
+
+class Member:
+    """A process that somebody keeps alive, as a container platform would."""
+
+    def __init__(self, word: str, environment: Mapping[str, str], log: Path) -> None:
+        self._command = [sys.executable, "-m", "app.cli.main", word]
+        self._environment = environment
+        self._log = log
+        self.start()
+
+    def start(self) -> None:
+        with self._log.open("ab") as out:
+            self.process = subprocess.Popen(
+                self._command,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                preexec_fn=bound_to_us(),
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def dead(self) -> bool:
+        return self.process.poll() is not None
+
+    def send(self, number: int) -> None:
+        if not self.dead:
+            self.process.send_signal(number)
+
+    def jobs(self) -> list[psutil.Process]:
+        """The processes that work on jobs for it."""
+        try:
+            family = psutil.Process(self.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+        return [process for process in family if "spawn_main" in " ".join(_words(process))]
+
+
+class Site:
+    """Used as a context manager; `extra` are variables of single processes, by their name."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        workers: int = 2,
+        apis: int = 1,
+        extra: Mapping[str, Mapping[str, str]] | None = None,
+        times: Mapping[str, float] = SHORT_TIMES,
+        **settings: Any,
+    ) -> None:
+        changes = {"data_dir": folder / "data", "torch_threads": 1, **times, **settings}
+        self.settings = Settings(_env_file=None, **changes)
+        self.runtime = Runtime(self.settings)
+        self._changes = {f"TEMI_{name.upper()}": str(value) for name, value in changes.items()}
+        self._folder = folder
+        self._extra = extra or {}
+        self._ports = [free_port() for _ in range(apis)]
+        self._worker_count = workers
+        self._stopping = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name="keeper")
+        self.apis: list[Member] = []
+        self.workers: list[Member] = []
+
+    @property
+    def urls(self) -> list[str]:
+        return [f"http://127.0.0.1:{port}" for port in self._ports]
+
+    @property
+    def members(self) -> list[Member]:
+        return [*self.apis, *self.workers]
+
+    def client(self, retries: int = 60, timeout: float = 60.0) -> TemiClient:
+        return TemiClient(self.urls[0], retries=retries, timeout=timeout)
+
+    def busy_workers(self) -> list[Member]:
+        return [worker for worker in self.workers if worker.jobs()]
+
+    def is_up(self, url: str) -> bool:
+        try:
+            return httpx.get(f"{url}/readyz", timeout=5).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def wait_until_up(self) -> None:
+        for url in self.urls:
+            wait_until(lambda url=url: self.is_up(url), f"{url} is up", _START_SECONDS)  # type: ignore[misc]
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        upgrade(self.runtime.db)
+        self.apis = [self._member("api", n, TEMI_PORT=str(p)) for n, p in enumerate(self._ports)]
+        self.workers = [self._member("worker", number) for number in range(self._worker_count)]
+        self._keeper.start()
+        try:
+            self.wait_until_up()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+        if error is not None:
+            error.add_note(self._last_words())
+
+    def _member(self, word: str, number: int, **variables: str) -> Member:
+        name = f"{word}-{number}"
+        environment = {**os.environ, **self._changes, **variables, **self._extra.get(name, {})}
+        return Member(word, environment, self._folder / f"{name}.log")
+
+    def _keep(self) -> None:
+        while not self._stopping.wait(0.1):
+            for member in self.members:
+                if member.dead:
+                    member.start()
+
+    def _stop(self) -> None:
+        self._stopping.set()
+        self._keeper.join()
+        for member in self.members:
+            member.send(signal.SIGCONT)
+            member.send(signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_SECONDS
+        for member in self.members:
+            try:
+                member.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                member.process.kill()
+                member.process.wait()
+        self.runtime.db.dispose()
+
+    def _last_words(self) -> str:
+        logs = sorted(self._folder.glob("*.log"))
+        return "\n".join(f"--- {log.name}\n{log.read_text()[-2000:]}" for log in logs)
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it has ended since it was listed
+        return []

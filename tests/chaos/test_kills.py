@@ -1,0 +1,97 @@
+"""Nothing is lost and nothing is done twice, whoever is killed and whenever."""
+
+import random
+from itertools import count
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from app.core.tables import Clustering, ModelVersion
+from temi_client import TemiClient
+from tests.chaos.conftest import StartSite
+from tests.chaos.killing import kill_at_random
+from tests.chaos.profile import Profile
+from tests.chaos.report import Promises
+from tests.chaos.site import Site, wait_until
+from tests.chaos.work import (
+    KINDS,
+    Uploads,
+    clustering_bits,
+    count_open,
+    job_row,
+    tally,
+    undisturbed,
+    upload,
+)
+
+_PATIENCE = 1_000  # crashes: random kills may well hit one job three times in a row
+_STEPS = 60
+
+
+@pytest.mark.timeout(1200)
+def test_ingest_jobs_survive_kills(
+    start_any_site: StartSite,
+    archives: Path,
+    profile: Profile,
+    rng: random.Random,
+    promises: Promises,
+) -> None:
+    with start_any_site(max_crashes=_PATIENCE) as site:
+        jobs, bits = undisturbed(site, archives, range(KINDS))
+        kinds = (rng.randrange(KINDS) for _ in count())
+        uploads = Uploads(site, archives, kinds, least=profile.ingest_jobs).start()
+        killed = kill_at_random(site, rng, profile.ingest_kills, pause=(0.2, 1.6))
+        uploads.finish()
+        found = tally(site.runtime, jobs | uploads.jobs, bits)
+        promises.keep(
+            f"nothing lost, nothing doubled ({site.runtime.db.engine.name}, ingest)",
+            f"0, 0, the same bits; {profile.ingest_kills} kills, {profile.ingest_jobs} jobs",
+            f"{found}; {killed.total()} kills ({_told(killed)}), {len(uploads.jobs)} jobs",
+            kept=found.clean and len(uploads.jobs) >= profile.ingest_jobs,
+        )
+
+
+@pytest.mark.timeout(1200)
+def test_training_survives_kills(
+    start_any_site: StartSite,
+    archives: Path,
+    profile: Profile,
+    rng: random.Random,
+    promises: Promises,
+) -> None:
+    with start_any_site(max_crashes=_PATIENCE) as site, site.client() as client:
+        dataset_id = client.wait(upload(client, 2, archives)).dataset_id
+        reference = client.wait(_cluster(client, dataset_id, "calm")).id
+        names = [f"disturbed-{number}" for number in range(profile.cluster_jobs)]
+        jobs = [_cluster(client, dataset_id, name) for name in names]
+        killed = kill_at_random(site, rng, profile.cluster_kills, pause=(3.0, 12.0))
+        wait_until(lambda: count_open(site.runtime) == 0, "all jobs have ended", 600)
+        lost = [i for i in jobs if job_row(site.runtime, i).status != "succeeded"]
+        bits = clustering_bits(site.runtime, reference)
+        different = [i for i in jobs if clustering_bits(site.runtime, i) != bits]
+        doubled = _made(site) - len(jobs) - 1
+        promises.keep(
+            f"nothing lost, nothing doubled ({site.runtime.db.engine.name}, training)",
+            f"0, 0, the same bits; {profile.cluster_kills} kills",
+            f"{len(lost)} lost, {doubled} doubled, {len(different)} different; "
+            f"{killed.total()} kills ({_told(killed)}), {len(jobs)} jobs",
+            kept=not lost and not different and doubled == 0,
+        )
+
+
+def _cluster(client: TemiClient, dataset_id: str, name: str) -> str:
+    return client.cluster(dataset_id, 3, model_name=name, steps=_STEPS, n_heads=2, seed=1).id
+
+
+def _made(site: Site) -> int:
+    """Clusterings, and as many versions of models."""
+    with site.runtime.db.read() as session:
+        clusterings = session.scalar(select(func.count()).select_from(Clustering)) or 0
+        versions = session.scalar(select(func.count()).select_from(ModelVersion)) or 0
+    assert clusterings == versions
+    return clusterings
+
+
+def _told(killed: dict[str, int]) -> str:
+    return ", ".join(f"{number} {kind}" for kind, number in sorted(killed.items()))

@@ -1,0 +1,175 @@
+"""Jobs to disturb, and what must come out of them."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+
+from app.core.datasets import OPEN
+from app.core.runtime import Runtime
+from app.core.tables import Assignment, Clustering, Dataset, Image, Job, ModelVersion
+from temi_client import TemiClient
+from tests.chaos.site import Site, wait_until
+from tests.images import jpeg_bytes, zip_of
+
+KINDS = 4
+_AHEAD = 4  # jobs that wait while others run
+
+
+def archive(kind: int, folder: Path) -> Path:
+    """Some tiny pictures; the last kind has so many that a kill finds it in the middle."""
+    path = folder / f"kind-{kind}.zip"
+    if not path.exists():
+        count = 2_500 if kind == KINDS - 1 else 24 + kind
+        pictures = [jpeg_bytes((40 * kind, 8 * n, 31 * n % 256)) for n in range(32)]
+        files = {f"{n:04d}.jpg": pictures[n % 32] + n.to_bytes(4) for n in range(count)}
+        path.write_bytes(zip_of(files | {"not-a-picture.jpg": b"text"}))
+    return path
+
+
+@dataclass
+class Uploads:
+    """Datasets uploaded one after the other beside whatever else happens."""
+
+    site: Site
+    folder: Path
+    kinds: Iterable[int]
+    least: int
+    enough: threading.Event = field(default_factory=threading.Event)
+    jobs: dict[str, int] = field(default_factory=dict)  # id -> kind
+    _thread: threading.Thread | None = None
+    _error: BaseException | None = None
+
+    def start(self) -> "Uploads":
+        self._thread = threading.Thread(target=self._run, name="uploads")
+        self._thread.start()
+        return self
+
+    def finish(self, seconds: float = 600.0) -> None:
+        """No more than `least`, if there are so many already; returns when all jobs have ended."""
+        self.enough.set()
+        assert self._thread is not None
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        wait_until(lambda: count_open(self.site.runtime) == 0, "all jobs have ended", seconds)
+
+    def _run(self) -> None:
+        try:
+            with self.site.client() as client:
+                for kind in self.kinds:
+                    if self.enough.is_set() and len(self.jobs) >= self.least:
+                        return
+                    wait_until(
+                        lambda: count_open(self.site.runtime, patient=True) < _AHEAD,
+                        "there is room for one more job",
+                        600,
+                    )
+                    self.jobs[upload(client, kind, self.folder)] = kind
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            self._error = error
+
+
+def upload(client: TemiClient, kind: int, folder: Path) -> str:
+    return client.upload_dataset(archive(kind, folder), name=f"kind {kind}").id
+
+
+def count_open(runtime: Runtime, *, patient: bool = False) -> int:
+    """With `patient`, a database that is away counts as one that is full of jobs."""
+    query = select(func.count()).select_from(Job).where(Job.status.in_(OPEN))
+    try:
+        with runtime.db.read() as session:
+            return session.scalar(query) or 0
+    except Exception:
+        if not patient:
+            raise
+        return _AHEAD
+
+
+def job_row(runtime: Runtime, job_id: str) -> Job:
+    with runtime.db.read() as session:
+        return session.get_one(Job, job_id)
+
+
+def dataset_bits(runtime: Runtime, dataset_id: str) -> str:
+    """A hash of all that an ingest leaves, but for ids and times."""
+    columns = (Image.position, Image.name, Image.sha256, Image.width, Image.height, Image.bytes)
+    with runtime.db.read() as session:
+        dataset = session.get_one(Dataset, dataset_id)
+        images = session.execute(
+            select(*columns).where(Image.dataset_id == dataset_id).order_by(Image.position)
+        )
+        rows = [list(row) for row in images]
+    facts = [dataset.status, dataset.image_count, dataset.issue_count, dataset.end_position]
+    assert all(runtime.storage.exists(f"sha256/{row[2][:2]}/{row[2]}") for row in rows[:50])
+    return _hash([facts, rows])
+
+
+def clustering_bits(runtime: Runtime, job_id: str) -> str:
+    """A hash of the model's files, as they lie there, and of every assignment."""
+    with runtime.db.read() as session:
+        version = session.scalars(select(ModelVersion).where(ModelVersion.job_id == job_id)).one()
+        clustering = session.scalars(select(Clustering).where(Clustering.job_id == job_id)).one()
+        rows = session.execute(
+            select(Assignment.cluster_id, Assignment.probability, Assignment.margin)
+            .join(Image, Image.id == Assignment.image_id)
+            .where(Assignment.clustering_id == clustering.id)
+            .order_by(Image.position)
+        )
+        assignments = [list(row) for row in rows]
+    for name, sha256 in version.files.items():
+        data = runtime.storage.read(f"{version.folder}/{name}")
+        assert hashlib.sha256(data).hexdigest() == sha256
+    return _hash([version.files, assignments])
+
+
+@dataclass(frozen=True)
+class Tally:
+    lost: list[str]
+    doubled: int
+    different: list[str]
+
+    @property
+    def clean(self) -> bool:
+        return not self.lost and not self.doubled and not self.different
+
+    def __str__(self) -> str:
+        return f"{len(self.lost)} lost, {self.doubled} doubled, {len(self.different)} different"
+
+
+def tally(runtime: Runtime, jobs: dict[str, int], bits: dict[int, str]) -> Tally:
+    """Of ingest jobs: each makes one dataset, the same as when nobody disturbed it."""
+    with runtime.db.read() as session:
+        rows = list(session.scalars(select(Job).where(Job.kind == "ingest")))
+        datasets = session.scalar(select(func.count()).select_from(Dataset)) or 0
+    ours = {row.id: row for row in rows if row.id in jobs}
+    lost = [i for i in jobs if i not in ours or ours[i].status != "succeeded"]
+    different = [
+        row.id
+        for row in ours.values()
+        if row.status == "succeeded" and dataset_bits(runtime, row.dataset_id) != bits[jobs[row.id]]
+    ]
+    return Tally(lost, abs(datasets - len(rows)) + abs(len(rows) - len(jobs)), different)
+
+
+def undisturbed(
+    site: Site, folder: Path, kinds: Iterable[int]
+) -> tuple[dict[str, int], dict[int, str]]:
+    """One job of each kind with nobody in its way, and the bits that it leaves."""
+    with site.client() as client:
+        jobs = {upload(client, kind, folder): kind for kind in kinds}
+    wait_until(lambda: count_open(site.runtime) == 0, "the undisturbed jobs have ended", 300)
+    bits = {
+        kind: dataset_bits(site.runtime, job_row(site.runtime, job_id).dataset_id)
+        for job_id, kind in jobs.items()
+    }
+    return jobs, bits
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
