@@ -29,6 +29,7 @@ from app.api import (
     predictions,
     system,
     tus,
+    workers,
 )
 from app.api.draining import notice_stop
 from app.api.errors import install_error_handlers, responses
@@ -108,6 +109,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         exports,
         label_stream,
         tus,
+        workers,
         keys,
         audit,
         oip.models,

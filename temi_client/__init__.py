@@ -41,6 +41,7 @@ from temi_client.models import (
     Statistics,
     Upload,
     UploadLimits,
+    Worker,
 )
 from temi_client.resources.uploads import Source
 
@@ -84,4 +85,5 @@ __all__ = [
     "Upload",
     "UploadInterrupted",
     "UploadLimits",
+    "Worker",
 ]

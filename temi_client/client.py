@@ -18,6 +18,7 @@ from temi_client.resources.jobs import JobMethods
 from temi_client.resources.predictions import PredictionMethods
 from temi_client.resources.registry import RegistryMethods
 from temi_client.resources.uploads import UploadMethods
+from temi_client.resources.workers import WorkerMethods
 from temi_client.transport import Transport, api_error, unreachable
 
 
@@ -30,6 +31,7 @@ class TemiClient(
     ExportMethods,
     RegistryMethods,
     PredictionMethods,
+    WorkerMethods,
     AccessMethods,
 ):
     """A connection to a running service; use it as a context manager."""

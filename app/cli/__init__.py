@@ -23,6 +23,7 @@ from app.cli import (
     serve,
     start,
     uploads,
+    workers,
 )
 from app.cli.errors import ErrorReportingGroup
 
@@ -48,6 +49,7 @@ app.add_typer(exports.app, name="exports")
 model_versions.add_commands(models.app)
 app.add_typer(models.app, name="models")
 app.add_typer(keys.app, name="keys")
+app.add_typer(workers.app, name="workers")
 app.command("audit")(audit.audit)
 app.command("serve")(serve.serve)
 app.command("api")(serve.api)

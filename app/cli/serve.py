@@ -18,6 +18,9 @@ db_app = typer.Typer(help="The database's tables.", no_args_is_help=True)
 
 Host = Annotated[str | None, typer.Option(help="Address to bind to.")]
 Port = Annotated[int | None, typer.Option(help="Port to bind to.")]
+Takes = Annotated[
+    str | None, typer.Option(metavar="cpu,gpu", help="Which jobs; all if it is not said.")
+]
 
 
 def serve(host: Host = None, port: Port = None) -> None:
@@ -39,8 +42,11 @@ def api(host: Host = None, port: Port = None) -> None:
     os.execv(sys.executable, _api_command(settings))  # noqa: S606
 
 
-def worker() -> None:
+def worker(takes: Takes = None) -> None:
     """Run only a worker: the API and the database are elsewhere."""
+    if takes is not None:
+        os.environ["TEMI_WORKER_TAKES"] = takes
+        get_settings.cache_clear()
     _check_tracing(get_settings())
     os.execv(sys.executable, _worker_command())  # noqa: S606
 

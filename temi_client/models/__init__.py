@@ -53,6 +53,7 @@ from temi_client.models.registry import (
     ModelVersion,
     Movement,
 )
+from temi_client.models.workers import Worker
 
 __all__ = [
     "FINAL_STATUSES",
@@ -98,4 +99,5 @@ __all__ = [
     "Statistics",
     "Upload",
     "UploadLimits",
+    "Worker",
 ]

@@ -111,6 +111,7 @@ CALLS: dict[str, Call] = {
     "predict_images": lambda c, _: c.predict_images("pets", ["img_1"]),
     "predict_embeddings": lambda c, _: c.predict_embeddings("pets", [[0.0]]),
     "loaded_models": lambda c, _: c.loaded_models(),
+    "workers": lambda c, _: c.workers(),
     # access; last the one from which on a key is needed
     "keys": lambda c, _: c.keys(),
     "revoke_key": lambda c, _: c.revoke_key("key_1"),

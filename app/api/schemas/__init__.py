@@ -13,3 +13,4 @@ from app.api.schemas.operations import *  # noqa: F403
 from app.api.schemas.predictions import *  # noqa: F403
 from app.api.schemas.system import *  # noqa: F403
 from app.api.schemas.uploads import *  # noqa: F403
+from app.api.schemas.workers import *  # noqa: F403

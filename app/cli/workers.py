@@ -1,0 +1,35 @@
+"""`temi workers`: who works for the service."""
+
+from itertools import islice
+
+import typer
+
+from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Limit, Server, connect
+from app.cli.output import moment, print_rows
+
+app = typer.Typer(no_args_is_help=True, help="Workers of the service.")
+
+
+@app.command("list")
+def list_workers(
+    limit: Limit = None,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the workers that were heard of lately."""
+    with connect(server, api_key) as client:
+        print_rows(
+            islice(client.workers(), limit),
+            as_json,
+            "Workers",
+            ["name", "takes", "device", "works on", "since", "seen"],
+            lambda worker: (
+                worker.name,
+                ", ".join(worker.takes),
+                worker.device,
+                f"{worker.job_id or 'a job'} {worker.stage or ''}" if worker.busy else "-",
+                moment(worker.started_at),
+                moment(worker.seen_at),
+            ),
+        )

@@ -1,0 +1,19 @@
+"""Workers."""
+
+from datetime import datetime
+
+from temi_client.models.base import Answer
+
+
+class Worker(Answer):
+    name: str
+    host: str
+    pid: int
+    takes: list[str]
+    device: str
+    version: str
+    started_at: datetime
+    seen_at: datetime
+    busy: bool = False
+    job_id: str | None = None  # of your own tenant
+    stage: str | None = None

@@ -1,0 +1,14 @@
+"""Who works for the service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from temi_client.models import Worker
+from temi_client.resources.base import Resource
+
+
+class WorkerMethods(Resource):
+    def workers(self) -> Iterator[Worker]:
+        """Those that the service has heard of lately, by name."""
+        return self._pages(Worker, "/v1/workers")
