@@ -10,6 +10,7 @@ context.configure(
     target_metadata=Base.metadata,
     render_as_batch=connection.dialect.name == "sqlite",  # SQLite alters tables by copying them
     transactional_ddl=True,
+    transaction_per_migration=True,  # an index that is made while its table is used needs none
 )
 with context.begin_transaction():
     context.run_migrations()

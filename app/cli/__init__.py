@@ -5,6 +5,7 @@ import typer
 from app.cli import (
     audit,
     backbones,
+    backup,
     bench,
     cluster,
     clusterings,
@@ -12,6 +13,7 @@ from app.cli import (
     demo,
     doctor,
     exports,
+    gc,
     images,
     ingest,
     jobs,
@@ -58,3 +60,6 @@ app.command("doctor")(doctor.doctor)
 app.command("backbones")(backbones.backbones)
 app.command("bench")(bench.bench)
 app.add_typer(serve.db_app, name="db")
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
+app.command("gc")(gc.gc)

@@ -40,6 +40,17 @@ class Database:
         ):
             yield session
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Session]:
+        """Every read sees the rows as they were at the first one, however long it takes."""
+        engine = self.engine
+        if engine.dialect.name == "postgresql":  # SQLite does so in any transaction
+            engine = engine.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
+        with Session(engine, expire_on_commit=False) as session:
+            yield session
+
     def dispose(self) -> None:
         self.engine.dispose()
 

@@ -25,6 +25,7 @@ from app.core.tables import Clustering, Dataset, Embedding, Export, Image, Job, 
 TENANT = "t"
 _DATA = [f"picture {number}".encode() for number in range(3)]
 PICTURES = {hashlib.sha256(data).hexdigest(): data for data in _DATA}
+_FILES = {"model.safetensors": hashlib.sha256(b"m").hexdigest()}
 
 
 class Waiting(NamedTuple):
@@ -210,7 +211,7 @@ class World:
         session.flush()
         registry.add_version(
             session, tenant=TENANT, name="m", job_id=job.id, clustering_id=clustering.id,
-            folder=f"models/{job.id}", manifest={}, files={},
+            folder=f"models/{job.id}", manifest={}, files=_FILES,
         )  # fmt: skip
         session.add(
             Export(

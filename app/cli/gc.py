@@ -1,0 +1,47 @@
+"""`temi gc`: what the worker removes bit by bit, at once and with a list of it."""
+
+from collections import defaultdict
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+
+from app.cli.instance import open_runtime
+from app.cli.options import AsJson
+from app.cli.output import notices, print_rows, size
+
+_NAMES = {"sha256": "images"}
+
+
+class Removed(BaseModel):
+    kind: str
+    files: int
+    bytes: int
+
+
+def gc(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove files that nothing refers to from the storage of the settings."""
+    from app.core.gc.collecting import collect
+    from app.core.gc.holds import is_held
+
+    files: dict[str, int] = defaultdict(int)
+    sizes: dict[str, int] = defaultdict(int)
+    with open_runtime() as runtime:
+        with runtime.db.read() as session:
+            if is_held(session) and not dry_run:
+                notices.print("A backup is being made; nothing is removed before it ends.")
+        for garbage in collect(runtime, dry_run=dry_run):
+            kind = _NAMES.get(garbage.kind, garbage.kind)
+            files[kind] += len(garbage.files)
+            sizes[kind] += garbage.bytes
+    rows = [Removed(kind=kind, files=files[kind], bytes=sizes[kind]) for kind in sorted(files)]
+    print_rows(
+        rows,
+        as_json,
+        "Would be removed" if dry_run else "Removed",
+        ["kind", ">files", ">size"],
+        lambda row: (row.kind, row.files, size(row.bytes)),
+    )

@@ -1,0 +1,46 @@
+"""Which files belong to the rows of a snapshot."""
+
+from collections.abc import Iterator
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.core.datasets import OPEN
+from app.core.job_requests.ingest import upload_keys
+from app.core.storage import Storage, blob_key
+from app.core.tables import Clustering, Embedding, Export, Image, Job, ModelVersion
+
+FOLDER = "files/"
+_ROWS = 10_000
+
+
+def artefact_keys(session: Session, storage: Storage) -> Iterator[str]:
+    """Models and exports, then what saves work: features, and what jobs have got so far."""
+    for version in session.scalars(select(ModelVersion)):
+        yield from (f"{version.folder}/{name}" for name in version.files)
+    yield from session.scalars(select(Export.storage_key))
+    waiting = select(Job).where(Job.kind == "ingest", Job.status.in_(OPEN))
+    for job in session.scalars(waiting):
+        yield from filter(storage.exists, upload_keys(job))
+    folders = set(session.scalars(select(Embedding.folder)))
+    folders |= set(session.scalars(select(Clustering.embedding_folder)))
+    folders |= {f"jobs/{job_id}" for job_id in session.scalars(select(Job.id))}
+    for root in ("embeddings", "jobs"):
+        for file in storage.list(root):
+            if "/".join(file.key.split("/")[:2]) in folders:
+                yield file.key
+
+
+def may_vanish(key: str) -> bool:
+    """What a running job removes itself once it has made something better of it."""
+    return key.startswith(("jobs/", "embeddings/", "uploads/", "listings/"))
+
+
+def image_keys(session: Session) -> Iterator[str]:
+    """Each once: images with the same bytes share them."""
+    hashes = select(Image.sha256).order_by(Image.sha256).execution_options(yield_per=_ROWS)
+    before = None
+    for sha256 in session.scalars(hashes):
+        if sha256 != before:
+            yield blob_key(sha256)
+        before = sha256

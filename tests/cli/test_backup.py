@@ -1,0 +1,73 @@
+"""`temi backup`, `temi restore` and `temi gc`, on instances of their own."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import app
+from app.core.runtime import Runtime
+from app.core.settings import get_settings
+from tests.core.backup.instances import files, fill, rows
+
+run = CliRunner().invoke
+
+
+def _use(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Runtime:
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setenv("TEMI_DATA_DIR", str(folder))
+    get_settings.cache_clear()
+    return Runtime(get_settings())
+
+
+def test_to_a_file_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = _use(monkeypatch, tmp_path / "full")
+    assert run(app, ["db", "upgrade"]).exit_code == 0
+    fill(full)
+    made = run(app, ["backup", str(tmp_path)])
+    assert made.exit_code == 0, made.output
+    path = Path(made.stdout.strip())
+    assert path.parent == tmp_path
+    assert " rows and " in made.stderr
+
+    twice = run(app, ["backup", str(path)])
+    assert (twice.exit_code, twice.stdout) == (1, "")
+    refused = run(app, ["restore", str(path)])
+    assert refused.exit_code == 1
+    assert "not empty" in refused.stderr
+
+    empty = _use(monkeypatch, tmp_path / "empty")
+    restored = run(app, ["restore", str(path)])
+    assert restored.exit_code == 0, restored.output
+    assert (rows(empty), files(empty)) == (rows(full), files(full))
+    for runtime in (full, empty):
+        runtime.db.dispose()
+
+
+def test_a_damaged_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _use(monkeypatch, tmp_path / "data")
+    (tmp_path / "b.tar").write_bytes(b"x" * 2_000)
+    answer = run(app, ["restore", str(tmp_path / "b.tar")])
+    assert answer.exit_code == 1
+    assert "damaged" in answer.stderr
+    assert run(app, ["restore", str(tmp_path / "none.tar")]).exit_code == 2
+
+
+def test_what_nobody_refers_to_is_shown_then_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = _use(monkeypatch, tmp_path / "data")
+    runtime.storage.write("jobs/job_gone/model", b"four")
+    runtime.storage.write("jobs/job_young/model", b"x")
+    then = time.time() - 1e6
+    os.utime(tmp_path / "data/blobs/jobs/job_gone/model", (then, then))
+    shown = run(app, ["gc", "--dry-run", "--json"])
+    assert shown.exit_code == 0, shown.output
+    assert json.loads(shown.stdout) == [{"kind": "jobs", "files": 1, "bytes": 4}]
+    assert runtime.storage.exists("jobs/job_gone/model")
+    assert json.loads(run(app, ["gc", "--json"]).stdout) == json.loads(shown.stdout)
+    assert [file.key for file in runtime.storage.list("jobs")] == ["jobs/job_young/model"]
+    assert "Removed" in run(app, ["gc"]).stdout

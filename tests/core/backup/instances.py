@@ -1,0 +1,61 @@
+"""Two instances: one that is full, and an empty one to restore into."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from sqlalchemy import select
+
+from app.core.access.keys import create_key
+from app.core.backup.rows import tables
+from app.core.runtime import Runtime
+from app.core.settings import Settings
+from tests.core.gc.world import World
+
+MakeInstance = Callable[[str, str], Runtime]
+LARGE = b"f" * 3_000_000  # more than is held in memory at once
+
+
+def open_instance(folder: Path, template: Path, postgres_url: str | None) -> Runtime:
+    folder.mkdir()
+    if postgres_url is None:
+        shutil.copy(template, folder / "temi.db")
+    return Runtime(Settings(_env_file=None, data_dir=folder, database_url=postgres_url or ""))
+
+
+def fill(runtime: Runtime) -> World:
+    """Images, a job of each state, features, clusterings, models, exports, a key."""
+    world = World(runtime)
+    for number in range(4):
+        world.store_bytes(number, number)
+    world.write_rows()
+    for dataset in (0, 1, 1):
+        world.start_job(dataset)
+        world.end_job(0, well=True)
+    with runtime.db.write() as session:
+        create_key(session, tenant="t", name="phone", scopes=["read"])
+    world.start_job(0)
+    world.start_job(1)
+    job = world.job(0, "queued")
+    assert job is not None
+    runtime.storage.write(f"{world.folder(job)}/neighbors-5.npy", LARGE)
+    return world
+
+
+def rows(runtime: Runtime, *beside: str) -> dict[str, list[str]]:
+    """All rows of all tables that travel, in a form that two databases share."""
+    with runtime.db.read() as session:
+        return {
+            table.name: sorted(
+                json.dumps(list(row), sort_keys=True) for row in session.execute(select(table))
+            )
+            for table in tables()
+            if table.name not in beside
+        }
+
+
+def files(runtime: Runtime) -> dict[str, bytes]:
+    kinds = ("sha256", "embeddings", "jobs", "models", "exports", "uploads", "listings")
+    found = (file.key for kind in kinds for file in runtime.storage.list(kind))
+    return {key: runtime.storage.path(key).read_bytes() for key in found}

@@ -1,0 +1,83 @@
+"""A backup that is made while others write is one moment of the instance, not a mixture."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from app.core.backup.making import make_backup
+from app.core.backup.restoring import restore_backup
+from app.core.runtime import Runtime
+from app.core.tables import Clustering, Dataset, Image
+from tests.core.backup.instances import MakeInstance, fill
+
+_SECONDS = 60.0
+
+
+class _Writer:
+    """Ingests, clusters and deletes until it is told to stop."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.stopping = threading.Event()
+        self.rounds = 0
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> "_Writer":
+        self.world = fill(self.runtime)
+        self.world.end_all_jobs()
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        self.thread.join(_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            while not self.stopping.is_set():
+                self._work()
+        except Exception as error:  # noqa: BLE001 - told by the test, not by a thread
+            self.error = error
+
+    def _work(self) -> None:
+        number = self.rounds
+        self.world.store_bytes(number, number)
+        self.world.write_rows()
+        self.world.start_job(number)
+        self.world.end_job(0, well=number % 3 > 0)
+        if number % 4 == 3:
+            self.world.delete_dataset(number)
+        self.rounds += 1
+
+
+@pytest.mark.parametrize(("source", "target"), [("sqlite", "sqlite"), ("postgresql", "sqlite")])
+def test_one_moment(make_instance: MakeInstance, tmp_path: Path, source: str, target: str) -> None:
+    full = make_instance("full", source)
+    with _Writer(full) as writer:
+        for number in range(3):
+            before = writer.rounds
+            made = make_backup(full, tmp_path / f"{number}.tar")
+            assert made.missing == []
+            while writer.rounds < before + 3 and writer.error is None:
+                writer.stopping.wait(0.01)
+    assert writer.error is None
+    for number in range(3):
+        empty = make_instance(f"empty{number}", target)
+        restore_backup(empty, tmp_path / f"{number}.tar")
+        _check_whole(empty)
+
+
+def _check_whole(runtime: Runtime) -> None:
+    """What transactions keep together is together, and every row has its files."""
+    with runtime.db.read() as session:
+        for dataset in session.scalars(select(Dataset)):
+            images = select(func.count()).where(Image.dataset_id == dataset.id)
+            assert session.scalar(images) == dataset.image_count
+        hashes = set(session.scalars(select(Image.sha256)))
+        folders = set(session.scalars(select(Clustering.embedding_folder)))
+    stored = {file.key for kind in ("sha256", "embeddings") for file in runtime.storage.list(kind)}
+    assert {f"sha256/{sha256[:2]}/{sha256}" for sha256 in hashes} <= stored
+    assert {f"{folder}/features.npy" for folder in folders} <= stored
