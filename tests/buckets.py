@@ -3,13 +3,18 @@
 from typing import Any
 from uuid import uuid4
 
-import boto3
+import pytest
 
 REGION = "us-east-1"
+
+any_storage = pytest.mark.parametrize("storage_settings", ["folder", "bucket"], indirect=True)
+"""Once for each kind of storage."""
 
 
 def s3_client(url: str) -> Any:
     """Another way in than the service's own."""
+    import boto3  # takes as long to load as everything else together
+
     return boto3.client(
         "s3",
         endpoint_url=url,

@@ -23,6 +23,7 @@ from app.core.runtime import Runtime
 from app.core.settings import Settings, get_settings
 from app.core.tables import Base
 from app.main import create_app
+from tests.buckets import new_bucket
 from tests.servers import run_postgres, run_redis, run_s3
 
 MakeSettings = Callable[..., Settings]
@@ -127,7 +128,16 @@ def empty_postgres_url(postgres_server: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def make_settings(tmp_path: Path, sqlite_template: Path) -> MakeSettings:
+def storage_settings(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """A folder, unless a test is marked with `any_storage`."""
+    in_bucket = getattr(request, "param", "folder") == "bucket"
+    return new_bucket(request.getfixturevalue("s3_url")) if in_bucket else {}
+
+
+@pytest.fixture
+def make_settings(
+    tmp_path: Path, sqlite_template: Path, storage_settings: dict[str, Any]
+) -> MakeSettings:
     """Settings in a folder of this test with any changes; SQLite, filesystem broker."""
 
     def make(**changes: Any) -> Settings:
@@ -139,6 +149,7 @@ def make_settings(tmp_path: Path, sqlite_template: Path) -> MakeSettings:
                 "data_dir": data_dir,
                 **_TIMES,
                 "predict_forms": _FORMS,
+                **storage_settings,
                 **changes,
             }
         )

@@ -1,5 +1,7 @@
 """Single images: what is known of them, their bytes, a small picture."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
@@ -59,10 +61,8 @@ def read_content(
     headers = {**_FOREVER, "ETag": f'"{image.sha256}"'}
     if is_known(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    try:
+    with _or_gone(image):
         path = runtime.storage.path(blob_key(image.sha256))
-    except FileNotFoundError as error:
-        raise NotFound(f"The bytes of image {image.id} are gone from the storage.") from error
     return FileResponse(path, media_type=MEDIA_TYPES[image.format], headers=headers)
 
 
@@ -85,8 +85,17 @@ def read_thumbnail(
     headers = {**_FOREVER, "ETag": tag}
     if is_known(if_none_match, tag):
         return Response(status_code=304, headers=headers)
-    data = get_thumbnail(runtime, image.sha256, int(size))
+    with _or_gone(image):
+        data = get_thumbnail(runtime, image.sha256, int(size))
     return Response(data, media_type="image/webp", headers=headers)
+
+
+@contextmanager
+def _or_gone(image: Image) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound(f"The bytes of image {image.id} are gone from the storage.") from error
 
 
 @router.delete("/{image_id}", status_code=204, responses=responses(409), summary="Delete an image")

@@ -16,6 +16,7 @@ from app.core.jobs import Progress, claim, create_job, finish
 from app.core.registry import add_version
 from app.core.runtime import Runtime
 from app.core.settings import Settings
+from app.core.storage import LocalStorage, Storage, open_storage
 from app.core.tables import Clustering, Dataset, Image
 from tests.conftest import MakeClient, running_api
 from tests.images import jpeg_bytes, png_bytes, zip_of
@@ -83,9 +84,16 @@ def ingested(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) ->
 def dataset(client: TestClient, settings: Settings, ingested: Path) -> Json:
     """The dataset of `ingested`, in a copy of this test's own."""
     shutil.copytree(ingested, settings.data_dir, dirs_exist_ok=True)
+    if settings.storage_url:
+        _copy(LocalStorage(ingested / "blobs"), open_storage(settings))
     found: Json = client.get("/v1/datasets").json()["data"][0]
     assert found["status"] == "ready"
     return found
+
+
+def _copy(source: Storage, target: Storage) -> None:
+    for file in source.list(""):
+        target.write(file.key, source.read(file.key))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 
 from app.core.runtime import Runtime
 from tests.api.conftest import Json, MakeClustering, Work
+from tests.buckets import any_storage
 
 
 @pytest.fixture
@@ -48,6 +49,7 @@ def test_the_job_says_what_it_will_do(client: TestClient, clustering_id: str) ->
     }
 
 
+@any_storage
 def test_an_export(client: TestClient, clustering_id: str, export: Json) -> None:
     content = client.get(f"/v1/exports/{export['id']}/content")
     assert export["clustering_id"] == clustering_id
@@ -65,6 +67,7 @@ def test_an_export(client: TestClient, clustering_id: str, export: Json) -> None
     assert content.text.splitlines()[1].split(",")[1:4] == ["cats/a.jpg", "0", "cluster 0"]
 
 
+@any_storage
 def test_images_of_a_real_upload(client: TestClient, clustering_id: str, work: Work) -> None:
     job = start(client, clustering_id, "image_folder")
     work(job["id"])
@@ -82,6 +85,7 @@ def test_images_of_a_real_upload(client: TestClient, clustering_id: str, work: W
     ("asked", "expected"),
     [("bytes=0-9", slice(0, 10)), ("bytes=10-", slice(10, None)), ("bytes=-5", slice(-5, None))],
 )
+@any_storage
 def test_a_part_of_it(client: TestClient, export: Json, asked: str, expected: slice) -> None:
     url = f"/v1/exports/{export['id']}/content"
     whole = client.get(url).content
@@ -124,6 +128,7 @@ def test_exports_are_listed_newest_first(
     assert other["data"] == []
 
 
+@any_storage
 def test_deleting(client: TestClient, runtime: Runtime, export: Json) -> None:
     url = f"/v1/exports/{export['id']}"
     assert client.delete(url).status_code == 204
@@ -135,6 +140,7 @@ def test_deleting(client: TestClient, runtime: Runtime, export: Json) -> None:
     assert job["status"] == "succeeded"
 
 
+@any_storage
 def test_a_file_that_is_gone(client: TestClient, runtime: Runtime, export: Json) -> None:
     runtime.storage.delete(f"exports/{export['job_id']}/{export['filename']}")
     answer = client.get(f"/v1/exports/{export['id']}/content")
@@ -160,6 +166,7 @@ def test_bad_requests(
     assert [e["field"] for e in answer.json()["errors"]] == ([field] if field else [])
 
 
+@any_storage
 def test_a_lost_image_fails_the_job(
     client: TestClient, runtime: Runtime, dataset: Json, clustering_id: str, work: Work
 ) -> None:

@@ -10,6 +10,7 @@ from PIL import Image
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from tests.api.conftest import Json, Work, upload
+from tests.buckets import any_storage
 from tests.images import image_bytes, jpeg_bytes
 
 
@@ -23,6 +24,7 @@ def test_an_entry(client: TestClient, image: Json) -> None:
     assert client.get(f"/v1/images/{image['id']}").json() == image
 
 
+@any_storage
 def test_the_original_bytes(client: TestClient, image: Json) -> None:
     answer = client.get(f"/v1/images/{image['id']}/content")
     assert answer.content == jpeg_bytes("red", (40, 20))
@@ -31,6 +33,7 @@ def test_the_original_bytes(client: TestClient, image: Json) -> None:
     assert "immutable" in answer.headers["Cache-Control"]
 
 
+@any_storage
 def test_a_range_of_the_bytes(client: TestClient, image: Json) -> None:
     url = f"/v1/images/{image['id']}/content"
     answer = client.get(url, headers={"Range": "bytes=2-5"})
@@ -40,7 +43,24 @@ def test_a_range_of_the_bytes(client: TestClient, image: Json) -> None:
     assert client.get(url, headers={"Range": "bytes=999999-"}).status_code == 416
 
 
+@pytest.mark.parametrize("path", ["content", "thumbnail"])
+@any_storage
+def test_bytes_that_are_gone(client: TestClient, runtime: Runtime, image: Json, path: str) -> None:
+    runtime.storage.delete(blob_key(image["sha256"]))
+    answer = client.get(f"/v1/images/{image['id']}/{path}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert "gone from the storage" in answer.json()["detail"]
+
+
+@any_storage
+def test_bytes_that_are_damaged(client: TestClient, runtime: Runtime, image: Json) -> None:
+    runtime.storage.write(blob_key(image["sha256"]), b"damaged")
+    answer = client.get(f"/v1/images/{image['id']}/thumbnail")
+    assert (answer.status_code, answer.json()["code"]) == (503, "storage_corrupt")
+
+
 @pytest.mark.parametrize(("size", "expected"), [(None, (40, 20)), ("64", (40, 20))])
+@any_storage
 def test_a_thumbnail(
     client: TestClient, image: Json, size: str | None, expected: tuple[int, int]
 ) -> None:

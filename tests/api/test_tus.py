@@ -15,6 +15,7 @@ from app.core.runtime import Runtime
 from app.core.settings import Settings
 from app.core.uploads import appending, get_upload, upload_key
 from tests.api.conftest import Work
+from tests.buckets import any_storage
 from tests.conftest import MakeClient, MakeSettings
 from tests.images import png_bytes, zip_of
 
@@ -76,6 +77,7 @@ def test_an_upload_in_pieces_becomes_a_dataset(any_client: TestClient) -> None:
     assert (again.status_code, again.json()["code"]) == (404, "not_found")
 
 
+@any_storage
 def test_the_images_of_an_upload(client: TestClient, work: Work, runtime: Runtime) -> None:
     url = _create(client, len(_ARCHIVE))
     _patch(client, url, 0, _ARCHIVE)
@@ -84,11 +86,12 @@ def test_the_images_of_an_upload(client: TestClient, work: Work, runtime: Runtim
     job = client.post("/v1/datasets", json={"source": source}, headers=key).json()
     work(job["id"])
     assert client.get(f"/v1/datasets/{job['dataset_id']}").json()["image_count"] == 2
-    assert not list((runtime.settings.blob_dir / "uploads").iterdir())
+    assert not list(runtime.storage.list("uploads"))
     again = client.post("/v1/datasets", json={"source": source}, headers=key)
     assert again.json() == job
 
 
+@any_storage
 def test_an_unfinished_or_bad_upload_is_not_used(client: TestClient, runtime: Runtime) -> None:
     url = _create(client, len(_ARCHIVE))
     _patch(client, url, 0, _ARCHIVE[:50])
