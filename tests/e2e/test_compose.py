@@ -1,0 +1,115 @@
+"""The very processes of docker-compose.yml, without the containers around them."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.core.processes import bound_to_us
+from temi_client import TemiClient
+from tests.buckets import s3_client
+from tests.servers import free_port
+
+ROOT = Path(__file__).parents[2]
+SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+
+
+class Stack:
+    """Commands, environment, secrets and health checks as written; addresses as they are here."""
+
+    def __init__(self, folder: Path, database_url: str, broker_url: str, s3_url: str) -> None:
+        self.folder = folder
+        self.secrets = folder / "secrets"
+        self.port, self.metrics_port = free_port(), free_port()
+        self._changes = {
+            "TEMI_BROKER_URL": broker_url,
+            "TEMI_S3_ENDPOINT": s3_url,
+            "TEMI_PORT": str(self.port),
+            "TEMI_METRICS_PORT": str(self.metrics_port),
+            "TEMI_SECRETS_DIR": str(self.secrets),
+        }
+        subprocess.run([ROOT / "deploy/compose/new-secrets.sh", self.secrets], check=True)
+        (self.secrets / "temi_database_url").unlink()
+        (self.secrets / "temi_database_url").write_text(database_url)
+
+    def environment(self, name: str) -> dict[str, str]:
+        given = {
+            key: re.sub(r"\$\{\w+:-(.*?)\}", r"\1", value)
+            for key, value in SERVICES[name]["environment"].items()
+        }
+        changed = {k: v for k, v in self._changes.items() if k in given or "SECRETS" in k}
+        return {**os.environ, **given, **changed, "TEMI_DATA_DIR": str(self.folder / name)}
+
+    def command(self, name: str) -> list[str]:
+        return [sys.executable, "-m", "app.cli.main", *SERVICES[name]["command"]]
+
+    @contextmanager
+    def started(self, name: str) -> Iterator[None]:
+        log = self.folder / f"{name}.log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                self.command(name),
+                env=self.environment(name),
+                stdout=out,
+                stderr=out,
+                preexec_fn=bound_to_us(),
+            )
+        try:
+            self._wait_until_healthy(name, process, log)
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(60)
+            finally:
+                process.kill()
+
+    def _wait_until_healthy(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
+        kind, program, *words = SERVICES[name]["healthcheck"]["test"]
+        assert (kind, program) == ("CMD", "python")
+        words = [w.replace(":8000", f":{self.port}") for w in words]
+        words = [w.replace(":9100", f":{self.metrics_port}") for w in words]
+        deadline = time.monotonic() + 120
+        while subprocess.run([sys.executable, *words], capture_output=True).returncode != 0:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+
+
+@pytest.fixture
+def stack(tmp_path: Path, empty_postgres_url: str, redis_url: str, s3_url: str) -> Stack:
+    made = Stack(tmp_path, empty_postgres_url, redis_url, s3_url)
+    store = s3_client(s3_url)
+    bucket = SERVICES["api"]["environment"]["TEMI_STORAGE_URL"].removeprefix("s3://")
+    store.create_bucket(Bucket=bucket)  # what the service `bucket` does
+    store.close()
+    return made
+
+
+def test_from_empty_servers_to_labels(stack: Stack, shapes_zip: Path, s3_url: str) -> None:
+    migrate = stack.command("migrate")
+    subprocess.run(migrate, env=stack.environment("migrate"), check=True, capture_output=True)
+    key = (stack.secrets / "temi_api_key").read_text()
+    with ExitStack() as running:
+        for name in ("api", "worker-cpu"):
+            running.enter_context(stack.started(name))
+        client = running.enter_context(TemiClient(f"http://127.0.0.1:{stack.port}", key))
+        assert client.ready().ready
+        ingest = client.wait(client.upload_dataset(shapes_zip, name="shapes").id)
+        job = client.wait(client.cluster(ingest.dataset_id, 3, steps=5).id)
+        assert len(list(client.assignments(job.result["clustering_id"]))) == 90
+
+    assert not list((stack.folder / "api").rglob("model.safetensors"))
+    store = s3_client(s3_url)
+    stored = [found["Key"] for found in store.list_objects_v2(Bucket="temi")["Contents"]]
+    store.close()
+    assert any(key.endswith("model.safetensors") for key in stored)
+    assert sum(key.startswith("sha256/") for key in stored) == 90
