@@ -80,7 +80,7 @@ def running(data_dir: Path, **settings: str) -> Iterator[Service]:
         )
     service = Service(process, f"http://127.0.0.1:{port}", log)
     try:
-        _wait_until_ready(service)
+        wait_until_ready(service)
         yield service
     finally:
         process.send_signal(signal.SIGTERM)
@@ -90,7 +90,7 @@ def running(data_dir: Path, **settings: str) -> Iterator[Service]:
             process.kill()
 
 
-def _wait_until_ready(service: Service) -> None:
+def wait_until_ready(service: Service) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
