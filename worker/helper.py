@@ -54,14 +54,15 @@ def help_with(
 ) -> None:
     """As long as there are pieces of this job and no job of its own waits."""
     with runtime.db.read() as session:
-        shard: Shard | None = session.get_one(Shard, shard_id)
-        job = session.get_one(Job, shard.job_id)
-    bind_process(job_id=job.id, kind=job.kind, stage=shard.stage)
+        first = session.get_one(Shard, shard_id)
+        job = session.get_one(Job, first.job_id)
+    bind_process(job_id=job.id, kind=job.kind, stage=first.stage)
     bind_process(request_id=job.request_id, trace_id=trace_id_of(job.traceparent))
     context = JobContext(runtime, job, _NO_FENCE, _ignore, tell_holding=send)
-    plan, make = None, None
+    plan, make = first.plan, maker(context, first)
+    shard: Shard | None = first
     while shard is not None:
-        if make is None or shard.plan != plan:
+        if shard.plan != plan:
             plan, make = shard.plan, maker(context, shard)
         do_shard(runtime, shard, make, lambda _rows: None)
         shard = _next(runtime, shard, worker)

@@ -11,12 +11,10 @@ from worker.artefacts import load_array
 from worker.context import JobContext
 from worker.embedding import Embedder, EmbeddingFiles
 
+# Others embed with the backbone that their configuration names.
 _JOBS = {
-    "cluster": ("worker.pipeline", "ClusterJob"),
-    "sweep": ("worker.sweep", "SweepJob"),
     "finetune": ("worker.finetune", "FinetuneJob"),
     "predict": ("worker.versions", "ModelJob"),
-    "map": ("worker.map", "MapJob"),
 }
 
 
@@ -30,7 +28,7 @@ def embedder(context: JobContext, stage: str, plan: dict[str, Any]) -> Embedder:
 
 
 def _backbone(context: JobContext, stage: str) -> Backbone:
-    module, name = _JOBS[context.job.kind]
+    module, name = _JOBS.get(context.job.kind, ("worker.stages", "EmbeddedJob"))
     job = getattr(importlib.import_module(module), name)(context)
     # A fine-tuned backbone is evaluated on features of its own.
     backbone: Backbone = job.tuned_backbone if stage == "evaluate" else job.backbone

@@ -127,7 +127,7 @@ def one_waits(session: Session, takes: Collection[str]) -> bool:
     return session.scalar(_wanted(Job, takes)) is not None
 
 
-def _wanted(job: type[Job], takes: Collection[str]) -> Select[tuple[str]]:
+def _wanted(job: type[Job], takes: Collection[str]) -> Select[str]:
     chosen = select(job.id).where(_claimable(job)).order_by(job.priority.desc(), job.id).limit(1)
     if set(takes) >= set(RESOURCES):
         return chosen

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import structlog
 from celery import Celery
-from kombu import Exchange, Queue
+from kombu.entity import Exchange, Queue
 from kombu.exceptions import OperationalError
 
 from app.core.settings import Settings
@@ -58,7 +58,8 @@ def check_broker(celery: Celery) -> None:
 
 
 def _queue(name: str) -> Queue:
-    return Queue(name, Exchange(name), routing_key=name)
+    exchange = Exchange(name)  # type: ignore[no-untyped-call]
+    return Queue(name, exchange, routing_key=name)  # type: ignore[no-untyped-call]
 
 
 def _transport_options(settings: Settings) -> dict[str, object]:

@@ -178,7 +178,7 @@ def _claimable(shard: type[Shard], max_crashes: int) -> ColumnElement[bool]:
     return and_(shard.done_at.is_(None), shard.lease_until < db_now(), _deaths(shard) < max_crashes)
 
 
-def _waiting(max_crashes: int) -> Select[tuple[str]]:
+def _waiting(max_crashes: int) -> Select[str]:
     return (
         select(_Other.id)
         .join(Job, Job.id == _Other.job_id)
@@ -189,7 +189,7 @@ def _waiting(max_crashes: int) -> Select[tuple[str]]:
 
 
 def _claim(
-    session: Session, chosen: Select[tuple[str]], worker: str, lease: float, max_crashes: int
+    session: Session, chosen: Select[str], worker: str, lease: float, max_crashes: int
 ) -> Shard | None:
     # Another worker has just chosen the ones that are skipped.
     free = chosen.with_for_update(skip_locked=True, of=_Other).scalar_subquery()
