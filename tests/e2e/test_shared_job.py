@@ -1,0 +1,153 @@
+"""One job, four workers, one of them killed: the bits of one worker."""
+
+import hashlib
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+from sqlalchemy import select, text
+
+from app.core.db import Database
+from app.core.tables import Shard
+from temi_client import Job, TemiClient
+
+_HELD_OPEN = text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+    "AND state = 'idle in transaction' AND now() - xact_start > interval '0.2 s'"
+)
+_TIMES = {
+    "TEMI_LEASE_SECONDS": "6",
+    "TEMI_SELF_KILL_SECONDS": "4",
+    "TEMI_HEARTBEAT_SECONDS": "1",
+    "TEMI_SWEEP_SECONDS": "0.5",
+}
+
+
+@contextmanager
+def another_worker(data_dir: Path, log: Path, **settings: str) -> Iterator[psutil.Process]:
+    """A worker beside that of the service."""
+    environment = {**os.environ, **settings, "TEMI_DATA_DIR": str(data_dir)}
+    with log.open("wb") as out:
+        process = psutil.Popen(
+            [sys.executable, "-m", "app.cli.main", "worker"],
+            env=environment,
+            stdout=out,
+            stderr=out,
+        )
+    try:
+        yield process
+    finally:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(20)
+        except psutil.TimeoutExpired:
+            process.kill()
+
+
+def until(condition: Callable[[], Any], seconds: float = 150) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not happen in time")
+
+
+def name_of(process: psutil.Process) -> str:
+    return f"{os.uname().nodename}:{process.pid}"
+
+
+def child_of(process: psutil.Process) -> psutil.Process:
+    """The process that does the work; this one watches over it."""
+    (child,) = (c for c in process.children() if "spawn_main" in " ".join(c.cmdline()))
+    return child
+
+
+def who_has_done_some(db: Database) -> set[str | None]:
+    with db.read() as session:
+        return set(session.scalars(select(Shard.worker).where(Shard.done_at.is_not(None))))
+
+
+def freeze(child: psutil.Process, db: Database) -> bool:
+    """False if it would have stopped with a row locked, and everybody else with it."""
+    child.suspend()
+    time.sleep(0.3)
+    with db.read() as session:
+        if session.scalar(_HELD_OPEN):
+            child.resume()
+            return False
+    return True
+
+
+def freeze_who_has_done_some(
+    workers: list[psutil.Process], frozen: dict[int, psutil.Process], db: Database
+) -> bool:
+    """Whoever has done a piece waits, so that the others get some; True when all have."""
+    names = who_has_done_some(db)
+    for worker in workers:
+        if worker.pid not in frozen and name_of(worker) in names:
+            child = child_of(worker)
+            if freeze(child, db):
+                frozen[worker.pid] = child
+    return len(frozen) == len(workers)
+
+
+def features_hash(data_dir: Path) -> str:
+    (file,) = (data_dir / "blobs" / "embeddings").glob("*/features.npy")
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def cluster(client: TemiClient, dataset_id: str) -> Job:
+    return client.cluster(dataset_id, 3, steps=1)
+
+
+def test_four_workers_share_a_job_and_one_is_killed(
+    start_service: Any, tmp_path: Path, postgres_url: str, redis_url: str, shapes_zip: Path
+) -> None:
+    settings = {
+        **_TIMES,
+        "TEMI_DATABASE_URL": postgres_url,
+        "TEMI_BROKER_URL": redis_url,
+        "TEMI_EMBED_SHARD": "2",
+        "TEMI_TORCH_THREADS": "1",
+    }
+    data_dir, db = tmp_path / "data", Database(postgres_url)
+    with start_service(**settings) as service, service.client() as client, ExitStack() as stack:
+        dataset = client.wait(client.upload_dataset(shapes_zip, name="shapes").id).dataset_id
+        client.wait(cluster(client, dataset).id)
+        alone = features_hash(data_dir)
+        shutil.rmtree(data_dir / "blobs" / "embeddings")
+
+        helpers = [
+            stack.enter_context(another_worker(data_dir, tmp_path / f"{n}.log", **settings))
+            for n in range(3)
+        ]
+        until(lambda: len(list(client.workers())) == 4)
+        job = cluster(client, dataset)
+        workers, frozen = [service.worker(), *helpers], dict[int, psutil.Process]()
+        until(lambda: freeze_who_has_done_some(workers, frozen, db))
+        until(lambda: {found.job_id for found in client.workers()} == {job.id})
+        helpers[0].kill()  # its child goes with it, and with that the piece that it held
+        for helper in workers:
+            if helper is not helpers[0]:
+                frozen[helper.pid].resume()
+
+        done = client.wait(job.id)
+
+        assert done.status == "succeeded"
+        assert features_hash(data_dir) == alone
+        (shared,) = (x.message for x in client.logs(job.id) if "was shared" in x.message)
+        assert all(name_of(p) in shared for p in workers), shared
+        for helper in helpers[1:]:
+            helper.send_signal(signal.SIGTERM)
+        gone = {name_of(helper) for helper in helpers[1:]}
+        until(lambda: not gone & {found.name for found in client.workers()})
+    db.dispose()
