@@ -19,8 +19,10 @@ from app.core.load import Load, read_load
 from app.core.lookout import Look, Lookout
 from app.core.migrations import is_current
 from app.core.queue import check_broker
+from app.core.resources import needs_of
 from app.core.runtime import Runtime
 from app.core.settings import GiB
+from app.core.workers import taken_resources
 from temi.catalog import DEFAULT_BACKBONE, check_backbone
 
 PATIENCE_SECONDS = 2.5
@@ -72,7 +74,9 @@ def _check_storage(runtime: Runtime) -> str | None:
 
 def _check_workers(runtime: Runtime) -> str | None:
     with runtime.db.read() as session:
-        return _idle_workers(read_load(session))
+        load = read_load(session)
+        taken = taken_resources(session, runtime.settings.lease_seconds)
+    return _idle_workers(load) or _nobodys_jobs(load, taken)
 
 
 def _idle_workers(load: Load) -> str | None:
@@ -84,6 +88,16 @@ def _idle_workers(load: Load) -> str | None:
     if load.hinted_seconds is not None and load.hinted_seconds > _LONG_WAIT:
         return f"{waiting}, and no worker looks for them"
     return f"{waiting}, and workers look for them but take none"
+
+
+def _nobodys_jobs(load: Load, taken: set[str]) -> str | None:
+    """If no worker says what it takes, they may be of an earlier version, and take everything."""
+    waiting = (group for group in load.groups if group.status == "queued")
+    needed = {needs_of(group.kind) for group in waiting if group.oldest_seconds > _LONG_WAIT}
+    missing = sorted(needed - taken)
+    if not taken or not missing:
+        return None
+    return f"jobs wait for {' and '.join(missing)}, and no worker takes that"
 
 
 CHECKS: dict[str, Check] = {

@@ -51,6 +51,12 @@ def heard_of(lease_seconds: float) -> ColumnElement[bool]:
     return Worker.seen_at > db_now() - _SILENT_LEASES * lease_seconds
 
 
+def taken_resources(session: Session, lease_seconds: float) -> set[str]:
+    """By anybody at all."""
+    found = session.scalars(select(Worker.takes).where(heard_of(lease_seconds)))
+    return {resource for takes in found for resource in takes}
+
+
 def count_idle(session: Session, needs: str, lease_seconds: float) -> int:
     """How many could be woken for a piece of work: `takes` is short, and so is the list."""
     idle = session.scalars(

@@ -13,6 +13,7 @@ from app.core.jobs import claim
 from app.core.runtime import Runtime
 from app.core.settings import Settings
 from app.core.tables import Job
+from app.core.workers import Identity, say_hello
 from tests.conftest import MakeSettings
 from tests.core.conftest import MakeJob
 from tests.servers import free_port, frozen
@@ -113,6 +114,22 @@ def test_jobs_that_no_worker_takes_are_a_warning(any_runtime: Runtime, make_job:
     with any_runtime.db.write() as session:
         assert claim(session, busy.id, worker="w", lease_seconds=60) is not None
     assert health.look()["workers"].status == "ok"
+
+
+def test_jobs_that_need_what_no_worker_takes_are_a_warning(
+    any_runtime: Runtime, make_job: MakeJob
+) -> None:
+    busy, waiting = make_job("ingest"), make_job("cluster")
+    who = Identity(name="w", host="h", pid=1, takes=("cpu",), device="a CPU", version="1")
+    with any_runtime.db.write() as session:
+        say_hello(session, who)
+        assert claim(session, busy.id, worker="w", lease_seconds=60) is not None
+    health = Health(any_runtime)
+    assert health.look()["workers"].status == "ok"
+    _age(any_runtime, waiting, queued=300, hinted=-30)
+    found = health.look()["workers"]
+    assert (found.ok, found.status) == (True, "warning")
+    assert found.detail == "jobs wait for gpu, and no worker takes that"
 
 
 def test_a_frozen_database(make_settings: MakeSettings, postgres_url: str) -> None:
