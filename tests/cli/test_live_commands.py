@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import app
+from app.core.workers import Identity, say_hello
 from temi_client import Clustering, Dataset, Image
 from tests.cli.conftest import Temi, as_json
 from tests.client.live import FILES, Live
@@ -254,3 +255,16 @@ def test_exports(live: Live, temi: Temi, clustering: Clustering, tmp_path: Path)
 def test_a_file_that_cannot_be_written_is_exit_code_1(temi: Temi, images: list[Image]) -> None:
     answer = temi("images", "thumbnail", images[0].id, "-o", "/proc/no/such.webp", exit_code=1)
     assert "error" in answer.stderr
+
+
+def test_workers(live: Live, temi: Temi) -> None:
+    who = Identity(
+        name="gpu-1:7", host="gpu-1", pid=7, takes=("gpu",), device="a GPU", version="0.1.0"
+    )
+    with live.runtime.db.write() as session:
+        say_hello(session, who, job_id="job_of_somebody_else", stage="embed")
+    shown = temi("workers", "list").stdout
+    assert "gpu-1:7" in shown
+    assert "a job" in shown
+    (worker,) = as_json(temi("workers", "list", "--json"))
+    assert (worker["takes"], worker["busy"], worker["job_id"]) == (["gpu"], True, None)

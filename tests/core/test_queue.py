@@ -69,6 +69,22 @@ def test_a_lost_folder_does_not_stop_the_request(settings: Settings) -> None:
     celery.close()
 
 
+@pytest.mark.parametrize(
+    ("takes", "queues"),
+    [
+        (("cpu", "gpu"), ["temi", "temi.cpu", "temi.gpu"]),
+        (("cpu",), ["temi", "temi.cpu"]),
+        (("gpu",), ["temi", "temi.gpu"]),
+    ],
+)
+def test_a_worker_hears_of_what_it_takes_and_the_queue_of_before(
+    make_settings: MakeSettings, takes: tuple[str, ...], queues: list[str]
+) -> None:
+    celery = make_celery(make_settings(worker_takes=takes))
+    assert sorted(celery.amqp.queues.consume_from) == queues
+    celery.close()
+
+
 def test_messages_are_only_hints(settings: Settings) -> None:
     conf = make_celery(settings).conf
     assert conf.task_ignore_result

@@ -127,3 +127,11 @@ def test_with_a_bucket_only_copies_are_on_this_machine(tmp_path: Path) -> None:
     for folder in (settings.local_dir, settings.temporary_dir, settings.staging_dir):
         assert folder.is_relative_to(tmp_path / "cache")
     assert Settings(upload_dir=tmp_path / "shared").staging_dir == tmp_path / "shared"
+
+
+def test_a_worker_takes_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TEMI_WORKER_TAKES", "gpu")
+    assert Settings(data_dir=tmp_path).worker_takes == ("gpu",)
+    for wrong in ("", "tpu", "cpu,tpu"):
+        with pytest.raises(ValidationError, match="choose from cpu, gpu"):
+            Settings(data_dir=tmp_path, worker_takes=wrong)

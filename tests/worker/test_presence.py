@@ -1,0 +1,60 @@
+"""A worker is listed from its start to its end, with what it is."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from app.core.runtime import Runtime
+from app.core.tables import Worker
+from tests.conftest import MakeSettings
+from tests.worker.test_runner import _wait
+from worker import presence as module
+from worker.presence import describe_device, leave, presence, say_hello_while, worker_name
+
+
+def listed(runtime: Runtime) -> Worker | None:
+    with runtime.db.read() as session:
+        return session.get(Worker, worker_name())
+
+
+def test_it_says_what_it_does_until_it_leaves(any_runtime: Runtime) -> None:
+    stopping = threading.Event()
+    thread = say_hello_while(any_runtime, stopping)
+    _wait(lambda: listed(any_runtime))
+    found = listed(any_runtime)
+    assert found is not None
+    assert (found.pid, found.takes, found.job_id) == (os.getpid(), ["cpu", "gpu"], None)
+    presence.working("job_1", "embed")
+    _wait(lambda: getattr(listed(any_runtime), "stage", None) == "embed")
+    presence.rest()
+    _wait(lambda: getattr(listed(any_runtime), "job_id", "gone") is None)
+    stopping.set()
+    thread.join(20)
+    leave(any_runtime)
+    assert listed(any_runtime) is None
+
+
+def test_without_a_gpu_it_is_the_cpu(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "_GPUS", tmp_path)
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: A Chip\n")
+    monkeypatch.setattr(module, "_CPUS", tmp_path / "cpuinfo")
+    assert describe_device(make_settings(torch_threads=3)) == "A Chip, 3 threads"
+    assert describe_device(make_settings(device="cpu")) == "cpu"
+
+
+def test_gpus_are_called_by_their_names(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for slot in ("0000:01:00.0", "0000:02:00.0"):
+        (tmp_path / slot).mkdir()
+        (tmp_path / slot / "information").write_text("Model: \t\t NVIDIA L4\nIRQ: 1\n")
+    monkeypatch.setattr(module, "_GPUS", tmp_path)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert describe_device(make_settings()) == "NVIDIA L4, NVIDIA L4"
+    assert describe_device(make_settings(device="cuda:1")) == "cuda:1: NVIDIA L4, NVIDIA L4"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert "NVIDIA" not in describe_device(make_settings())
