@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.buckets import new_bucket
 from tests.e2e.conftest import SHAPES, Service, wait_until_ready
@@ -56,7 +57,7 @@ def test_hosts_share_nothing_but_the_bucket(
         api = hosts.enter_context(_host("api", tmp_path / "api", variables))
         worker = hosts.enter_context(_host("worker", tmp_path / "worker", variables))
         wait_until_ready(api)
-        client = hosts.enter_context(api.client())
+        client: Any = hosts.enter_context(api.client())
         sent = client.upload_dataset(shapes_zip, name="shapes", resumable=True)
         ingest = client.wait(sent.id)
         assert ingest.status == "succeeded", worker.log.read_text()

@@ -27,7 +27,11 @@ def _data(number: int) -> bytes:
 
 
 def _get(cache: Cache, number: int) -> Path:
-    return cache.get(_name(number), lambda aside: aside.write_bytes(_data(number)) and None)
+    return cache.get(_name(number), partial(_write, number))
+
+
+def _write(number: int, aside: Path) -> None:
+    aside.write_bytes(_data(number))
 
 
 def _held(folder: Path) -> set[str]:
@@ -112,8 +116,8 @@ def test_a_copy_that_is_handed_out_while_room_is_made_stays(
     _age(old, PIN_SECONDS + 1)
     count = cache._copies
 
-    def count_and_use() -> list[object]:
-        found = list(count())
+    def count_and_use() -> list[tuple[float, int, Path]]:
+        found: list[tuple[float, int, Path]] = list(count())
         assert _get(other, 1) == old  # after the look at its age, before it would go
         return found
 
