@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends
 from pydantic import BaseModel
-from sqlalchemy import ColumnElement, Select, and_, or_
+from sqlalchemy import ColumnElement, Select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.api.deps import Listing, bad_cursor
@@ -23,12 +23,11 @@ class RankedListing(Listing):
         key: InstrumentedAttribute[str],
         convert: Callable[..., BaseModel],
     ) -> dict[str, Any]:
-        column = ranking.column
         if self._after is not None:
             query = query.where(_follows(self._after, ranking, key))
-        order = (column.desc() if ranking.descending else column, key)
-        query = query.add_columns(column.label("rank"), key.label("page_key"))
-        rows = self._session.execute(query.order_by(*order).limit(self._limit + 1)).all()
+        query = query.add_columns(ranking.column.label("rank"), key.label("page_key"))
+        query = query.order_by(*ranking.order(key)).limit(self._limit + 1)
+        rows = self._session.execute(query).all()
         return self._body(
             rows, lambda row: f"{row.rank!r} {row.page_key}", lambda row: convert(*row[:-2])
         )
@@ -42,11 +41,7 @@ def _follows(after: str, ranking: Ranking, key: InstrumentedAttribute[str]) -> C
         value = math.nan
     if not math.isfinite(value) or not last:
         raise bad_cursor()
-    column = ranking.column
-    beyond = column < value if ranking.descending else column > value
-    # said twice for the index: the first part is a range of it, the second breaks the tie
-    within = column <= value if ranking.descending else column >= value
-    return and_(within, or_(beyond, key > last))
+    return ranking.after(key, value, last)
 
 
 RankedListingDep = Annotated[RankedListing, Depends()]

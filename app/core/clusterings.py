@@ -2,10 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import SQLColumnExpression, delete, func, insert, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import (
+    ColumnElement,
+    SQLColumnExpression,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.core.datasets import OPEN, get_dataset
 from app.core.errors import ClusteringInUse, NotFound
@@ -16,10 +25,23 @@ _EXAMPLES = 8
 
 
 class Ranking(NamedTuple):
-    """An order of a cluster's images; each has an index."""
+    """An order of a cluster's images; each has an index.
+
+    Images with the same number go by id, in the same direction, so that the index gives the order.
+    """
 
     column: SQLColumnExpression[float]
     descending: bool
+
+    def order(self, key: InstrumentedAttribute[str]) -> tuple[ColumnElement[Any], ...]:
+        columns: tuple[SQLColumnExpression[Any], ...] = (self.column, key)
+        return tuple(c.desc() if self.descending else c.asc() for c in columns)
+
+    def after(
+        self, key: InstrumentedAttribute[str], number: float, last: str
+    ) -> ColumnElement[bool]:
+        here, there = tuple_(self.column, key), tuple_(number, last)
+        return here < there if self.descending else here > there
 
 
 RANKINGS = {
@@ -133,13 +155,12 @@ def ranked_images(
     without: Sequence[str] = (),
 ) -> list[tuple[Assignment, Image]]:
     """The first members of a cluster in that order; by default the surest ones."""
-    column = ranking.column
     rows = session.execute(
         select(Assignment, Image)
         .join(Image, Image.id == Assignment.image_id)
         .where(Assignment.clustering_id == clustering_id, Assignment.cluster_id == cluster_id)
         .where(Assignment.image_id.not_in(without))
-        .order_by(column.desc() if ranking.descending else column, Assignment.image_id)
+        .order_by(*ranking.order(Assignment.image_id))
         .limit(limit)
     )
     return [(assignment, image) for assignment, image in rows]

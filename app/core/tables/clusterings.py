@@ -56,7 +56,13 @@ class Assignment(Base):
             "cluster_id",
             "image_id",
         ),
-        Index("ix_assignments_by_probability", "clustering_id", "cluster_id", "probability"),
+        Index(  # with the image: very many may be equally sure
+            "ix_assignments_by_probability_image_id",
+            "clustering_id",
+            "cluster_id",
+            "probability",
+            "image_id",
+        ),
         Index("ix_assignments_by_margin", "clustering_id", "cluster_id", "margin"),
         Index("ix_assignments_by_distance", "clustering_id", "cluster_id", "distance"),
     )
@@ -125,7 +131,7 @@ class Export(Base):
     revision: Mapped[int]
     format: Mapped[str] = mapped_column(String(24))
     filters: Mapped[dict[str, Any]] = mapped_column(Json, default=dict)
-    storage_key: Mapped[str] = mapped_column(String(200))
+    storage_key: Mapped[str] = mapped_column(String(200), index=True)
     filename: Mapped[str] = mapped_column(Text)
     media_type: Mapped[str] = mapped_column(String(100))
     image_count: Mapped[int] = mapped_column(BigInteger)
