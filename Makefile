@@ -26,8 +26,8 @@ demo: $(READY) ## Cluster a real image set end to end, over REST, on this machin
 run: $(READY) ## Start the service in the foreground at http://127.0.0.1:8000
 	$(BIN)/temi serve
 
-test: $(READY) test-servers ## Run all tests
-	$(BIN)/python -m pytest
+test: $(READY) test-servers ## Run all tests, those of a file in one process
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
 
 chaos: $(READY) test-servers ## Kill, freeze and restart everything; show what was promised and reached (under 25 minutes)
 	$(BIN)/python -m pytest tests/chaos --chaos full $(if $(REPORT),--chaos-report $(REPORT))

@@ -201,7 +201,7 @@ def test_a_jpeg_comes_no_smaller_than_asked(
     assert decode_image(jpeg_bytes(size=(640, 480)), at_least=at_least).image.size == expected
 
 
-@pytest.mark.parametrize("format_", set(MEDIA_TYPES) - {"JPEG"})
+@pytest.mark.parametrize("format_", sorted(set(MEDIA_TYPES) - {"JPEG"}))
 def test_other_formats_come_whole(format_: str) -> None:
     data = image_bytes(format_, size=(640, 480))
     assert decode_image(data, at_least=40).image.size == (640, 480)
