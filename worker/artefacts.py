@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,14 +38,15 @@ def gather_rows(
     row: npt.NDArray[np.integer],
 ) -> None:
     """A new array: its row i is row ``row[i]`` of ``pieces[piece[i]]``. Held a part at a time."""
-    first = load_array(storage, pieces[int(piece[0])])
+    opened = cache(lambda number: load_array(storage, pieces[number]))  # a store is asked once
+    first = opened(int(piece[0]))
     with storage.writing(key) as file:
         shape = (len(piece), first.shape[1])
         gathered = open_memmap(file.name, mode="w+", dtype=first.dtype, shape=shape)
         for rows in chunks(len(piece)):
             for number in np.unique(piece[rows]):
                 here = np.flatnonzero(piece[rows] == number)
-                gathered[rows.start + here] = load_array(storage, pieces[number])[row[rows][here]]
+                gathered[rows.start + here] = opened(int(number))[row[rows][here]]
         gathered.flush()
 
 

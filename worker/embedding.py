@@ -6,7 +6,7 @@ survive a crash.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -27,6 +27,7 @@ from temi.backbones import Backbone
 from temi.embed import embed_images
 from worker.artefacts import content_key, gather_rows, load_array, save_array
 from worker.context import JobContext, Meter
+from worker.prefetch import prefetch
 from worker.reuse import Hashes, Plan, plan_reuse
 from worker.sharding import Advance, Cut
 
@@ -138,7 +139,7 @@ class Embedder:
     def __call__(self, piece: Piece, advance: Advance) -> npt.NDArray[np.float32]:
         side = self.backbone.preprocessing.decode_side
         rows = self.hashes[piece.first : piece.first + piece.rows]
-        images = (partial(read_picture, self.context, row.tobytes(), side) for row in rows)
+        images = read_ahead(self.context, (row.tobytes() for row in rows), side)
         batches = []
         for batch in embed_images(self.backbone, images, threads=self.threads):
             batches.append(batch)
@@ -174,8 +175,29 @@ def dataset_hashes(context: JobContext) -> Hashes:
     return np.frombuffer(digest, dtype=np.uint8).reshape(-1, 32)
 
 
-def read_picture(context: JobContext, sha256: bytes, at_least: int) -> PillowImage.Image:
-    data = context.runtime.storage.read(blob_key(sha256.hex()))
+def read_ahead(
+    context: JobContext, hashes: Iterable[bytes], at_least: int
+) -> Iterator[Callable[[], PillowImage.Image]]:
+    """Pictures, each of which is made when it is called.
+
+    A server takes its time for each image: the next ones are asked for meanwhile.
+    """
+    waits = context.runtime.storage.reads_at_once
+    if waits == 1:
+        return (partial(_read_picture, context, sha256, at_least) for sha256 in hashes)
+    contents = prefetch(partial(_read, context), hashes, threads=waits)
+    return (partial(_decode, context, data, at_least) for data in contents)
+
+
+def _read_picture(context: JobContext, sha256: bytes, at_least: int) -> PillowImage.Image:
+    return _decode(context, _read(context, sha256), at_least)
+
+
+def _read(context: JobContext, sha256: bytes) -> bytes:
+    return context.runtime.storage.read(blob_key(sha256.hex()))
+
+
+def _decode(context: JobContext, data: bytes, at_least: int) -> PillowImage.Image:
     limit = context.runtime.settings.max_image_pixels
     return decode_image(data, max_pixels=limit, at_least=at_least).image
 

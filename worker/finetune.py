@@ -18,7 +18,7 @@ from temi.model import ClusterModel
 from worker.artefacts import load_json, save_json
 from worker.context import JobContext
 from worker.curves import Pace
-from worker.embedding import EmbeddingFiles, embed_dataset, read_picture
+from worker.embedding import EmbeddingFiles, embed_dataset, read_ahead
 from worker.evaluation import evaluate_clustering
 from worker.mining import NeighborFiles, mine
 from worker.placing import PlacingFiles
@@ -159,4 +159,4 @@ def _trained_with(job: FinetuneJob) -> TrainConfig:
 def _pictures(job: FinetuneJob, rows: Sequence[int]) -> Iterator[Picture]:
     side = job.backbone.preprocessing.decode_side
     hashes = job.embedding.hashes()
-    return (partial(read_picture, job.context, hashes[row].tobytes(), side) for row in rows)
+    return read_ahead(job.context, (hashes[row].tobytes() for row in rows), side)

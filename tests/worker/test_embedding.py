@@ -8,6 +8,7 @@ from sqlalchemy import select
 from app.core.errors import Conflict
 from app.core.runtime import Runtime
 from app.core.tables import Dataset, Embedding, JobLog
+from tests.buckets import new_bucket
 from tests.conftest import MakeSettings
 from tests.worker.conftest import Claimed
 from tests.worker.tiny import (
@@ -51,6 +52,18 @@ def test_features_are_in_the_order_of_the_dataset(any_runtime: Runtime, embed: E
 
     assert one.features().shape == (10, DIM)
     np.testing.assert_allclose(one.features(), other.features()[::-1], atol=1e-6)
+
+
+def test_features_of_images_in_a_bucket(
+    make_settings: MakeSettings, s3_url: str, embed: Embed
+) -> None:
+    folder, bucket = Runtime(make_settings()), Runtime(make_settings(**new_bucket(s3_url)))
+    one, _ = embed(folder, add_dataset(folder, PICTURES))
+    other, forwarded = embed(bucket, add_dataset(bucket, PICTURES))
+    assert forwarded == 10
+    np.testing.assert_array_equal(one.features(), other.features())
+    for runtime in (folder, bucket):
+        runtime.db.dispose()
 
 
 def test_only_appended_images_are_embedded(any_runtime: Runtime, embed: Embed) -> None:

@@ -37,6 +37,10 @@ class Storage(Protocol):
     raise StorageCorrupt.
     """
 
+    @property
+    def reads_at_once(self) -> int:
+        """How many files are worth asking for side by side, by somebody who wants them all."""
+
     def path(self, key: str) -> Path:
         """A whole file on this machine, for memory maps and for sending; never to be written to.
 

@@ -18,6 +18,8 @@ _BLOCK = 1024 * 1024
 class LocalStorage:
     """Blobs and artefacts in a local folder."""
 
+    reads_at_once = 1  # a disk is waited for less than an image is decoded
+
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self._aside = self.root / "tmp"

@@ -33,6 +33,8 @@ _TRIES = 5
 
 
 class S3Storage:
+    reads_at_once = 8  # an answer takes a while, and each holds an image in memory
+
     def __init__(self, bucket: "S3Store", cache: Cache, *, name: str, part_bytes: int) -> None:
         self._bucket = bucket
         self._cache = cache
