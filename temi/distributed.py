@@ -75,7 +75,9 @@ class ProcessTeam:
         self.size = dist.get_world_size()
         # States are larger than a GPU has room for next to a run: they travel between CPUs.
         cpu_only = dist.get_backend() == "gloo"
-        self._cpu_group = dist.group.WORLD if cpu_only else dist.new_group(backend="gloo")
+        group = dist.group.WORLD if cpu_only else dist.new_group(backend="gloo")
+        assert isinstance(group, dist.ProcessGroup)  # which every process is a member of
+        self._cpu_group = group
 
     def join(self, mine: Tensor, heads: Sequence[int]) -> Tensor:
         return self._join(mine, heads, dist.group.WORLD)
@@ -110,7 +112,7 @@ class ProcessTeam:
         sent[: len(mine)] = mine
         received = mine.new_empty((self.size * most, *mine.shape[1:]))
         dist.all_gather_into_tensor(received, sent, group=group)
-        rows = received.split(most)
+        rows = torch.split(received, most)
         return torch.cat([part[:count] for part, count in zip(rows, heads, strict=True)])
 
     def _receive(self, like: Tensor, heads: Sequence[int]) -> list[Tensor]:

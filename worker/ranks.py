@@ -21,6 +21,7 @@ import structlog
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from app.core.logs import bind_process, configure_logging
 from app.core.processes import die_with_parent
@@ -48,7 +49,7 @@ class TrainingRun:
     processes: int
     log_fields: Mapping[str, Any]
 
-    def trainer(self, rank: int, store: dist.Store) -> Trainer:
+    def trainer(self, rank: int, store: TCPStore) -> Trainer:
         device = resolve_device(self.settings.device)
         if device.type == "cuda":
             device = torch.device("cuda", rank)
@@ -66,7 +67,7 @@ class TrainingRun:
 @contextmanager
 def ranked_trainer(run: TrainingRun) -> Iterator["RankedTrainer"]:
     threads = torch.get_num_threads()
-    store = dist.TCPStore(_HOST, 0, is_master=True, wait_for_workers=False)
+    store = TCPStore(_HOST, 0, is_master=True, wait_for_workers=False)
     followers = _start_followers(run, store.port)
     try:
         with followers.needed():
@@ -209,7 +210,7 @@ def follow(run: TrainingRun, rank: int, port: int, connection: Connection, paren
 
 
 def _follow(run: TrainingRun, rank: int, port: int, connection: Connection) -> None:
-    trainer = run.trainer(rank, dist.TCPStore(_HOST, port, is_master=False))
+    trainer = run.trainer(rank, TCPStore(_HOST, port, is_master=False))
     while True:
         try:
             method, args = connection.recv()

@@ -104,7 +104,9 @@ def test_from_empty_servers_to_labels(stack: Stack, shapes_zip: Path, s3_url: st
         client = running.enter_context(TemiClient(f"http://127.0.0.1:{stack.port}", key))
         assert client.ready().ready
         ingest = client.wait(client.upload_dataset(shapes_zip, name="shapes").id)
+        assert ingest.dataset_id is not None
         job = client.wait(client.cluster(ingest.dataset_id, 3, steps=5).id)
+        assert job.result is not None
         assert len(list(client.assignments(job.result["clustering_id"]))) == 90
 
     assert not list((stack.folder / "api").rglob("model.safetensors"))

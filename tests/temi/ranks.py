@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
+from torch.distributed import FileStore  # type: ignore[attr-defined]
 
 from temi.config import TrainConfig
 from temi.distributed import ProcessTeam, Team
@@ -45,7 +46,7 @@ def run_and_save(trainer: Trainer, folder: Path, name: str, *, first: bool, stop
 
 def _rank(folder: Path, config: TrainConfig, rank: int, processes: int) -> None:
     torch.set_num_threads(1)
-    store = dist.FileStore(str(folder / f"store-{processes}"), processes)
+    store = FileStore(str(folder / f"store-{processes}"), processes)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=processes)
     team, first = ProcessTeam(), rank == 0
     run_and_save(_new(folder, config, team), folder, str(processes), first=first, stop_at=25)
