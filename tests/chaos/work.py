@@ -17,7 +17,7 @@ from temi_client import TemiClient
 from tests.chaos.site import Site, wait_until
 from tests.images import jpeg_bytes, zip_of
 
-KINDS = 4
+KINDS = 2
 _AHEAD = 4  # jobs that wait while others run
 
 
@@ -40,20 +40,23 @@ class Uploads:
     folder: Path
     kinds: Iterable[int]
     least: int
-    enough: threading.Event = field(default_factory=threading.Event)
     jobs: dict[str, int] = field(default_factory=dict)  # id -> kind
-    _thread: threading.Thread | None = None
+    _enough: threading.Event = field(default_factory=threading.Event)
+    _given_up: threading.Event = field(default_factory=threading.Event)
     _error: BaseException | None = None
 
-    def start(self) -> "Uploads":
+    def __enter__(self) -> "Uploads":
         self._thread = threading.Thread(target=self._run, name="uploads")
         self._thread.start()
         return self
 
+    def __exit__(self, *_: object) -> None:
+        self._given_up.set()
+        self._thread.join()
+
     def finish(self, seconds: float = 600.0) -> None:
         """No more than `least`, if there are so many already; returns when all jobs have ended."""
-        self.enough.set()
-        assert self._thread is not None
+        self._enough.set()
         self._thread.join()
         if self._error is not None:
             raise self._error
@@ -63,16 +66,18 @@ class Uploads:
         try:
             with self.site.client() as client:
                 for kind in self.kinds:
-                    if self.enough.is_set() and len(self.jobs) >= self.least:
+                    if self._enough.is_set() and len(self.jobs) >= self.least:
                         return
-                    wait_until(
-                        lambda: count_open(self.site.runtime, patient=True) < _AHEAD,
-                        "there is room for one more job",
-                        600,
-                    )
+                    wait_until(self._may_go_on, "there is room for one more job", 600)
+                    if self._given_up.is_set():
+                        return
                     self.jobs[upload(client, kind, self.folder)] = kind
         except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
             self._error = error
+
+    def _may_go_on(self) -> bool:
+        room = count_open(self.site.runtime, patient=True) < _AHEAD
+        return room or self._given_up.is_set()
 
 
 def upload(client: TemiClient, kind: int, folder: Path) -> str:

@@ -1,0 +1,79 @@
+"""A broker may forget everything, die, or hang: the database knows every job."""
+
+import random
+import signal
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+import redis
+
+from temi_client import TemiClient
+from tests.chaos.conftest import StartSite
+from tests.chaos.profile import Profile
+from tests.chaos.report import Promises, Row, longest
+from tests.chaos.work import KINDS, Uploads, tally, undisturbed, upload
+from tests.servers import Server, frozen
+
+_SMALL = range(KINDS - 1)
+_LONGEST_REQUEST = 3.0  # a second for the broker at most, and what the machine is slow
+
+
+@pytest.mark.timeout(900)
+def test_redis_may_die_forget_and_freeze(
+    start_site: StartSite,
+    own_redis: Server,
+    archives: Path,
+    profile: Profile,
+    rng: random.Random,
+    promises: Promises,
+) -> None:
+    with start_site(broker_url=own_redis.url) as site, site.client() as client:
+        jobs, bits = undisturbed(site, archives, _SMALL)
+        kinds = (rng.choice(_SMALL) for _ in count())
+        with Uploads(site, archives, kinds, least=profile.broker_kills) as uploads:
+            waited = _disturb(own_redis, profile, rng, lambda: jobs.update(_one(client, archives)))
+            uploads.finish()
+        found = tally(site.runtime, jobs | uploads.jobs, bits)
+    promises.keep_all(
+        Row(
+            "broker loss harmless",
+            f"0 lost; {profile.broker_kills} kills without AOF, FLUSHALL, "
+            f"{profile.broker_freezes} freezes",
+            f"{found}; {len(uploads.jobs)} jobs",
+            found.clean,
+        ),
+        Row(
+            "nobody waits for a frozen broker",
+            f"a job is taken within {_LONGEST_REQUEST:.0f} s",
+            longest(waited),
+            max(waited) <= _LONGEST_REQUEST,
+        ),
+    )
+
+
+def _disturb(
+    broker: Server, profile: Profile, rng: random.Random, create_job: Callable[[], None]
+) -> list[float]:
+    """How long it took to create a job while the broker was frozen, each time."""
+    for _ in range(profile.broker_kills):
+        time.sleep(rng.uniform(0.2, 1.5))
+        broker.stop(signal.SIGKILL)
+        time.sleep(rng.uniform(0.0, 1.0))
+        broker.start()
+    with redis.Redis.from_url(broker.url) as connection:
+        connection.flushall()
+    waited = []
+    for _ in range(profile.broker_freezes):
+        with frozen(broker.url):
+            started = time.monotonic()
+            create_job()
+            waited.append(time.monotonic() - started)
+            time.sleep(rng.uniform(1.0, 4.0))
+    return waited
+
+
+def _one(client: TemiClient, archives: Path) -> dict[str, int]:
+    return {upload(client, 0, archives): 0}

@@ -1,0 +1,64 @@
+"""A job whose process dies every time ends by itself, and keeps nobody else waiting for long."""
+
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.chaos.conftest import StartSite
+from tests.chaos.profile import Profile
+from tests.chaos.report import Promises
+from tests.chaos.site import Site, wait_until
+from tests.chaos.work import count_open, job_row, upload
+
+_WAIT_SECONDS = 60.0
+
+
+@pytest.mark.timeout(600)
+def test_a_poisonous_job(
+    start_any_site: StartSite, archives: Path, profile: Profile, promises: Promises
+) -> None:
+    with start_any_site(workers=1) as site, site.client() as client:
+        poison = upload(client, 0, archives)
+        stopping = threading.Event()
+        hunter = threading.Thread(target=_hunt, args=(site, poison, stopping))
+        hunter.start()
+        started = time.monotonic()
+        innocent = [upload(client, 1, archives) for _ in range(profile.innocents)]
+        try:
+            wait_until(lambda: count_open(site.runtime) == 0, "all jobs have ended", 300)
+        finally:
+            stopping.set()
+            hunter.join()
+        waited = time.monotonic() - started
+        ended = job_row(site.runtime, poison)
+        others = [job_row(site.runtime, job_id) for job_id in innocent]
+    code = (ended.error or {}).get("code")
+    unharmed = [job for job in others if job.status == "succeeded" and job.crashes == 0]
+    promises.keep(
+        f"poison ({site.runtime.db.engine.name})",
+        f"`worker_crashed` after 3 crashes; {len(others)} others unharmed within "
+        f"{_WAIT_SECONDS:.0f} s",
+        f"`{code}` after {ended.crashes}; {len(unharmed)} others unharmed within {waited:.0f} s",
+        kept=(code, ended.crashes) == ("worker_crashed", 3)
+        and len(unharmed) == len(others)
+        and waited <= _WAIT_SECONDS,
+    )
+
+
+def _hunt(site: Site, job_id: str, stopping: threading.Event) -> None:
+    """Kill every process that works on this job, as soon as there is one."""
+    (worker,) = site.workers
+    while not stopping.wait(0.02):
+        before = job_row(site.runtime, job_id)
+        found = worker.jobs()
+        after = job_row(site.runtime, job_id)
+        # the same attempt before and after: what was found in between is its process
+        if before.status == after.status == "running" and before.fence == after.fence:
+            for process in found:
+                try:
+                    process.kill()
+                except psutil.NoSuchProcess:
+                    continue

@@ -1,0 +1,37 @@
+"""How long a job lies still after its worker was killed."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.conftest import StartSite
+from tests.chaos.profile import Profile
+from tests.chaos.report import Promises
+from tests.chaos.site import SHORT_TIMES, wait_until
+from tests.chaos.work import KINDS, job_row, upload
+
+
+@pytest.mark.timeout(600)
+def test_another_worker_goes_on_in_time(
+    start_any_site: StartSite, archives: Path, profile: Profile, promises: Promises
+) -> None:
+    times = {} if profile.default_lease else SHORT_TIMES
+    with start_any_site(times=times) as site, site.client() as client:
+        settings = site.settings
+        # as promised: 60 s of lease, 5 s to the next look, 5 s for a message and a start
+        asked = settings.lease_seconds + settings.sweep_seconds + 5.0
+        job_id = upload(client, KINDS - 1, archives)
+        wait_until(lambda: site.busy_workers(), "a worker has taken the job")
+        (victim,) = site.busy_workers()
+        victim.process.kill()
+        killed_at = time.monotonic()
+        wait_until(lambda: job_row(site.runtime, job_id).fence == 2, "another attempt", 300)
+        recovered = time.monotonic() - killed_at
+        ended = client.wait(job_id)
+    promises.keep(
+        f"recovery ({site.runtime.db.engine.name})",
+        f"<= {asked:.0f} s from the kill, lease {settings.lease_seconds:.0f} s",
+        f"{recovered:.1f} s; the job has {ended.status}",
+        kept=recovered <= asked and ended.status == "succeeded",
+    )

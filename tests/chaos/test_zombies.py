@@ -1,0 +1,89 @@
+"""A worker that was thought dead wakes up, and does no harm."""
+
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from app.core.runtime import Runtime
+from tests.chaos.conftest import StartSite
+from tests.chaos.profile import Profile
+from tests.chaos.report import Promises
+from tests.chaos.site import SHORT_TIMES, Member, Site, wait_until
+from tests.chaos.work import KINDS, dataset_bits, job_row, undisturbed, upload
+
+_TIMES = SHORT_TIMES | {"lease_seconds": 3.0, "self_kill_seconds": 2.0, "heartbeat_seconds": 0.5}
+_LARGE = KINDS - 1
+
+
+@pytest.mark.timeout(1200)
+def test_zombies_are_fenced(
+    start_any_site: StartSite,
+    archives: Path,
+    profile: Profile,
+    rng: random.Random,
+    promises: Promises,
+) -> None:
+    stale = []
+    with start_any_site(times=_TIMES) as site:
+        _, bits = undisturbed(site, archives, [_LARGE])
+        for _ in range(profile.zombies):
+            job_id = _disturb(site, archives, rng)
+            before = _state(site.runtime, job_id)
+            _wake(site)
+            after = _state(site.runtime, job_id)
+            if after != before or after["bits"] != bits[_LARGE]:
+                stale.append((job_id, before, after))
+        engine = site.runtime.db.engine.name
+    promises.keep(
+        f"zombie fenced ({engine})",
+        f"0 stale writes; {profile.zombies} workers stopped past their lease",
+        f"{len(stale)} stale writes; {profile.zombies} workers",
+        kept=not stale,
+    )
+
+
+def _disturb(site: Site, archives: Path, rng: random.Random) -> str:
+    """A job that one worker began and another one finished; the first one is still stopped."""
+    with site.client() as client:
+        job_id = upload(client, _LARGE, archives)
+    wait_until(lambda: site.busy_workers(), "a worker has taken the job")
+    time.sleep(rng.uniform(0.0, 2.5))  # while it starts, reads, writes or ends
+    for worker in site.busy_workers():
+        _stop(worker)
+    if job_row(site.runtime, job_id).status == "succeeded":  # too late for this one
+        _wake(site)
+        return _disturb(site, archives, rng)
+    wait_until(lambda: job_row(site.runtime, job_id).status == "succeeded", "it is done")
+    return job_id
+
+
+def _stop(worker: Member) -> None:
+    for process in (psutil.Process(worker.pid), *worker.jobs()):
+        process.suspend()
+
+
+def _wake(site: Site) -> None:
+    """The one that does the work first: nobody is there to end it before it has tried to write."""
+    stopped = [worker for worker in site.workers if _is_stopped(worker)]
+    jobs = [job for worker in stopped for job in worker.jobs()]
+    for job in jobs:
+        job.resume()
+    psutil.wait_procs(jobs, timeout=3)
+    for worker in stopped:
+        worker.send(signal.SIGCONT)
+    wait_until(lambda: not site.busy_workers(), "the zombies have ended", 30)
+
+
+def _is_stopped(worker: Member) -> bool:
+    return psutil.Process(worker.pid).status() == psutil.STATUS_STOPPED
+
+
+def _state(runtime: Runtime, job_id: str) -> dict[str, Any]:
+    job = job_row(runtime, job_id)
+    row = {"status": job.status, "fence": job.fence, "version": job.version, "result": job.result}
+    return row | {"bits": dataset_bits(runtime, job.dataset_id)}
