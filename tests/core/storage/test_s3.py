@@ -84,6 +84,19 @@ def test_what_is_damaged_is_neither_given_out_nor_kept(
     assert s3.path(key).read_bytes() == b"data" * 10  # only the way was bad
 
 
+def test_what_another_tool_has_put_there_is_taken_as_it_is(
+    s3: Storage, s3_settings: Settings, proxy: Proxy
+) -> None:
+    client, (bucket, prefix) = s3_client(proxy.url), s3_settings.storage_url[5:].split("/")
+    for key in ("models/m/manifest.json", _blob(b"good")):
+        client.put_object(Bucket=bucket, Key=f"{prefix}/{key}", Body=b"restored")
+    client.close()
+    assert s3.read("models/m/manifest.json") == b"restored"
+    assert s3.path("models/m/manifest.json").read_bytes() == b"restored"
+    with pytest.raises(StorageCorrupt):
+        s3.read(_blob(b"good"))  # its name tells
+
+
 def test_a_large_file_goes_in_parts_and_comes_in_pieces(
     s3: Storage,
     s3_settings: Settings,
