@@ -56,8 +56,8 @@ class TrainingRun:
             torch.cuda.set_device(device)
         else:
             torch.set_num_threads(max(1, self.settings.threads // self.processes))
-            # All are on this machine, whatever its name may resolve to.
-            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        # All are on this machine, whatever its name may resolve to.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         backend = "nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=store, rank=rank, world_size=self.processes)
         features, neighbors = (np.load(f, mmap_mode="r") for f in (self.features, self.neighbors))
