@@ -159,19 +159,19 @@ def list_assignments(
     ] = None,
 ) -> dict[str, Any]:
     """In the order of the upload; `cluster_id` keeps one cluster's."""
-    query = (
-        select(Assignment, Image.name, Cluster.label)
-        .join(Image, Image.id == Assignment.image_id)
-        .outerjoin(
-            Cluster,
-            (Cluster.clustering_id == Assignment.clustering_id)
-            & (Cluster.cluster_id == Assignment.cluster_id),
-        )
-        .where(Assignment.clustering_id == clustering.id)
+    # Looked up one by one: a join would let the database walk all images up to the page.
+    name = select(Image.name).where(Image.id == Assignment.image_id)
+    label = select(Cluster.label).where(
+        Cluster.clustering_id == Assignment.clustering_id,
+        Cluster.cluster_id == Assignment.cluster_id,
     )
-    if cluster_id is not None:
-        query = query.where(Assignment.cluster_id == cluster_id)
+    query = select(Assignment, name.scalar_subquery(), label.scalar_subquery())
     if excluded is not None:
         is_out = Assignment.cluster_id == EXCLUDED
         query = query.where(is_out if excluded else ~is_out)
-    return listing.page(query, Assignment.image_id, schemas.Assignment.of)
+    key, convert = Assignment.image_id, schemas.Assignment.of
+    if cluster_id is None and not excluded:
+        return listing.page_within(query, Assignment.clustering_id, clustering.id, key, convert)
+    if cluster_id is not None:
+        query = query.where(Assignment.cluster_id == cluster_id)
+    return listing.page(query.where(Assignment.clustering_id == clustering.id), key, convert)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Header, Query, Request, Response
 from pydantic import BaseModel
-from sqlalchemy import Row, Select
+from sqlalchemy import Row, Select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.core.access.actor import Actor
@@ -112,6 +112,26 @@ class Listing:
         query = query.add_columns(key.label("page_key")).limit(self._limit + 1)
         rows = self._session.execute(query.order_by(key.desc() if descending else key)).all()
         return self._body(rows, lambda row: str(row.page_key), lambda row: convert(*row[:-1]))
+
+    def page_within(
+        self,
+        query: Select[*tuple[Any, ...]],
+        group: InstrumentedAttribute[str],
+        name: str,
+        key: InstrumentedAttribute[str],
+        convert: Callable[..., BaseModel],
+    ) -> dict[str, Any]:
+        """A page of the rows of one group, where an index of both columns gives the order.
+
+        Said as a range: with `=` PostgreSQL may walk an index of `key` alone, through all groups.
+        """
+        query = query.where(group <= name).order_by(group)
+        if self._after is None:
+            query = query.where(group >= name)
+        else:
+            query = query.where(tuple_(group, key) > tuple_(name, self._after))
+            self._after = None
+        return self.page(query, key, convert)
 
     def _body(
         self,

@@ -30,12 +30,16 @@ def list_duplicates(
 ) -> dict[str, Any]:
     """Exact duplicates are known from the upload on, near ones from the first job that has
     compared the images."""
-    original, exact = aliased(Image), aliased(Duplicate)
-    query = (
-        select(Duplicate, Image.name, original.name)
-        .join(Image, Image.id == Duplicate.image_id)
-        .join(original, original.id == Duplicate.original_id)
-        .where(Duplicate.dataset_id == dataset.id, Image.position < dataset.end_position)
+    exact = aliased(Duplicate)
+    # Looked up one by one: a join would let the database walk all images up to the page.
+    image = Image.id == Duplicate.image_id
+    names = (
+        select(Image.name).where(which).scalar_subquery()
+        for which in (image, Image.id == Duplicate.original_id)
+    )
+    position = select(Image.position).where(image).scalar_subquery()
+    query = select(Duplicate, *names).where(
+        Duplicate.dataset_id == dataset.id, position < dataset.end_position
     )
     if kind is not None:
         query = query.where(Duplicate.kind == kind)

@@ -11,6 +11,7 @@ _NEW = (
     ("ix_jobs_tenant_id", "jobs", ["tenant", "id"]),
     ("ix_jobs_tenant_status_id", "jobs", ["tenant", "status", "id"]),
     ("ix_jobs_dataset_id_id", "jobs", ["dataset_id", "id"]),
+    ("ix_duplicates_dataset_id_image_id", "duplicates", ["dataset_id", "image_id"]),
     ("ix_exports_storage_key", "exports", ["storage_key"]),
     (
         "ix_assignments_by_probability_image_id",

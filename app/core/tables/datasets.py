@@ -69,6 +69,7 @@ class Duplicate(Base):
     __tablename__ = "duplicates"
     __table_args__ = (
         Index("ix_duplicates_dataset_id_kind_image_id", "dataset_id", "kind", "image_id"),
+        Index("ix_duplicates_dataset_id_image_id", "dataset_id", "image_id"),
     )
 
     image_id: Mapped[str] = mapped_column(
