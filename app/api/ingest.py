@@ -92,7 +92,7 @@ def _accept(
     try:
         check_webhook_url(runtime.settings, wishes.webhook_url)
         if received.source["type"] == "upload":
-            store_upload(runtime, ingest.tenant, received.source["upload_id"])
+            _check_upload(ingest, received.source["upload_id"])
         check_source(runtime, received.source)
         answer, kept = idempotency.answer_once(
             runtime.db, ingest.tenant, ingest.key, _request_hash(ingest, received, wishes), create
@@ -106,12 +106,18 @@ def _accept(
     return job
 
 
+def _check_upload(ingest: Ingest, upload_id: str) -> None:
+    """Before the transaction, which is not to wait for a store."""
+    runtime = ingest.runtime
+    if key := store_upload(runtime, ingest.tenant, upload_id):
+        check_archive(runtime.storage.path(key), runtime.archive_limits)
+
+
 def _with_upload(session: Session, ingest: Ingest, source: dict[str, Any]) -> dict[str, Any]:
     """A finished upload is an archive like any other, once nobody else can take it."""
     if source["type"] != "upload":
         return source
     key = use_upload(session, ingest.tenant, source["upload_id"])
-    check_archive(ingest.runtime.storage.path(key), ingest.runtime.archive_limits)
     return source | {"type": "archive", "key": key}
 
 

@@ -118,25 +118,26 @@ def appending(runtime: Runtime, upload: Upload, offset: int) -> Iterator[Appende
             _store(runtime, upload)
 
 
-def store_upload(runtime: Runtime, tenant: str, upload_id: str) -> None:
-    """An upload that is whole goes to the storage, if it could not when its end arrived."""
+def store_upload(runtime: Runtime, tenant: str, upload_id: str) -> str | None:
+    """The key of an upload that is whole; it goes to the storage now if it could not before."""
     with runtime.db.read() as session:
         try:
             upload = get_upload(session, tenant, upload_id)
         except NotFound:
-            return  # it may have been used by a request that is asked for again
+            return None  # it may have been used by a request that is asked for again
+    if upload.length == 0:
+        raise ArchiveInvalid("The upload is empty; send a zip or tar archive.")
     with _locked(runtime, upload.id) as file:
         received = _received(runtime, upload, file)
         if received < upload.length:
             raise UploadIncomplete(f"Only {received:,} of {upload.length:,} bytes have arrived.")
         _store(runtime, upload)
+    return upload_key(upload.id)
 
 
 def use_upload(session: Session, tenant: str, upload_id: str) -> str:
     """The key of a stored upload. Its row goes in this transaction: it is used only once."""
     upload = get_upload(session, tenant, upload_id, lock=True)
-    if upload.length == 0:
-        raise ArchiveInvalid("The upload is empty; send a zip or tar archive.")
     session.delete(upload)
     session.flush()
     return upload_key(upload.id)

@@ -1,20 +1,31 @@
 """What becomes of uploads that nobody finishes."""
 
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 
-from app.core.errors import NotFound
+from app.core.errors import BodyTooLarge, NotFound, UploadIncomplete, UploadOffset
 from app.core.gc.collecting import collect
 from app.core.ids import new_id
 from app.core.job_requests.ingest import create_ingest_job
 from app.core.runtime import Runtime
 from app.core.tables import Dataset, Upload
 from app.core.uploads import (
+    appending,
     create_upload,
+    delete_upload,
     get_upload,
     remove_expired,
+    remove_stale,
     settled_offset,
+    store_upload,
     upload_key,
 )
+from tests.buckets import any_storage
+from tests.conftest import MakeSettings
 from tests.core.conftest import MakeDataset
 from tests.core.gc.tomorrow import collected
 
@@ -53,3 +64,61 @@ def test_files_without_an_owner_go(any_runtime: Runtime, make_dataset: MakeDatas
     assert list(collect(any_runtime)) == []  # a sender may still have something in mind
     assert collected(any_runtime) == {lost, listings[1]}
     assert all(map(storage.exists, (of_a_job, listings[0], upload_key(alive.id))))
+
+
+@any_storage
+def test_a_whole_upload_goes_to_the_storage(runtime: Runtime) -> None:
+    with runtime.db.write() as session:
+        upload = create_upload(session, tenant="t", length=10, attributes={}, hours=1)
+    with appending(runtime, upload, 0) as file:
+        file.write(b"0123")
+    assert settled_offset(runtime, upload) == 4
+    with pytest.raises(UploadIncomplete):
+        store_upload(runtime, "t", upload.id)
+    with appending(runtime, upload, 4) as file:
+        file.write(b"456789")
+    assert runtime.storage.read(upload_key(upload.id)) == b"0123456789"
+    assert settled_offset(runtime, upload) == 10
+    with pytest.raises(UploadOffset), appending(runtime, upload, 0):
+        pass
+    with appending(runtime, upload, 10) as file, pytest.raises(BodyTooLarge):
+        file.write(b"x")
+    assert store_upload(runtime, "t", upload.id) == upload_key(upload.id)
+    assert runtime.storage.read(upload_key(upload.id)) == b"0123456789"
+    delete_upload(runtime, "t", upload.id)
+    assert not runtime.storage.exists(upload_key(upload.id))
+    assert not list(runtime.settings.staging_dir.iterdir())
+
+
+def test_who_waited_for_the_end_writes_nothing_more(make_settings: MakeSettings) -> None:
+    """The file it waited for is gone to the storage by then."""
+    settings = make_settings()
+    runtime = Runtime(settings.model_copy(update={"upload_dir": settings.data_dir / "staging"}))
+    with runtime.db.write() as session:
+        upload = create_upload(session, tenant="t", length=4, attributes={}, hours=1)
+
+    def append_late() -> None:
+        with appending(runtime, upload, 0) as file:
+            file.write(b"late")
+
+    with ThreadPoolExecutor(1) as pool:
+        with appending(runtime, upload, 0) as file:
+            late = pool.submit(append_late)
+            time.sleep(0.2)  # it stands at the door
+            file.write(b"good")
+        with pytest.raises(UploadOffset):
+            late.result()
+    assert runtime.storage.read(upload_key(upload.id)) == b"good"
+    runtime.db.dispose()
+
+
+def test_what_senders_left_on_this_host_goes(make_settings: MakeSettings, tmp_path: Path) -> None:
+    settings = make_settings(upload_dir=tmp_path / "staging")
+    remove_stale(settings)
+    settings.staging_dir.mkdir()
+    for name, hours in (("old", 49), ("young", 47)):
+        (settings.staging_dir / name).write_bytes(b"half")
+        then = time.time() - hours * 3600
+        os.utime(settings.staging_dir / name, (then, then))
+    remove_stale(settings)
+    assert [path.name for path in settings.staging_dir.iterdir()] == ["young"]

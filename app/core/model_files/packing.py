@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+from app.core.errors import StorageCorrupt
 from app.core.model_files import CHECKSUMS_FILE, ENDING, MANIFEST_FILE
 from app.core.registry.integrity import changed, read_verified, unreadable
 from app.core.storage import Storage
@@ -80,6 +81,8 @@ class PackedModel:
                     yield block
         except OSError as error:
             raise unreadable(name) from error
+        except StorageCorrupt as error:
+            raise changed(name) from error
         if digest.hexdigest() != self._version.files[name]:
             raise changed(name)
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
+from app.core.errors import StorageFull
+
 PIN_SECONDS = 60.0  # a path that was handed out is opened within this time
 _SLACK = 50  # the folder is counted after every 50th of the limit that was added
 _FULL_ENOUGH = 0.9
@@ -50,13 +52,21 @@ class Cache:
                 return found
             aside = self.aside / uuid4().hex
             try:
-                fetch(aside)
+                self._fetch(fetch, aside)
                 return self.adopt(aside, name)
             finally:
                 aside.unlink(missing_ok=True)
 
+    def _fetch(self, fetch: Callable[[Path], None], aside: Path) -> None:
+        try:
+            fetch(aside)
+        except StorageFull:  # the disk is smaller than the limit, or others use it, too
+            aside.unlink(missing_ok=True)
+            self._unlink_some(sorted(self._copies()), self._limit)
+            fetch(aside)
+
     def adopt(self, path: Path, name: str) -> Path:
-        """Move a whole file in; it must lie in `aside`."""
+        """Move a whole file in; it must lie on the same disk."""
         size, final = path.stat().st_size, self._place(name)
         final.parent.mkdir(exist_ok=True)
         os.utime(path)

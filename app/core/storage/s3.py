@@ -161,7 +161,7 @@ class S3Storage:
             e_tag = self._put(key, path, sha256, mode)
         except AlreadyExistsError:
             return
-        if path.parent == self._cache.aside:
+        if path.stat().st_dev == self._cache.aside.stat().st_dev:
             self._cache.adopt(path, blob_hash(key) or self._copy_name(key, e_tag))
 
     def _put(

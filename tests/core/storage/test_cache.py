@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from app.core.errors import StorageFull
 from app.core.storage import cache as module
+from app.core.storage import raise_if_full
 from app.core.storage.cache import PIN_SECONDS, Cache
 
 _SIZE = 1000
@@ -124,6 +126,24 @@ def test_a_copy_that_is_handed_out_while_room_is_made_stays(
     monkeypatch.setattr(cache, "_copies", count_and_use)
     _get(cache, 2)
     assert old.read_bytes() == _data(1)
+
+
+def test_a_disk_smaller_than_the_limit(small_disk: Path) -> None:
+    cache = Cache(small_disk, limit=10_000_000)
+
+    def fetch(aside: Path) -> None:
+        try:
+            aside.write_bytes(bytes(600_000))
+        except OSError as error:
+            raise_if_full(error)
+            raise
+
+    _age(cache.get(_name(1), fetch), PIN_SECONDS + 1)
+    assert cache.get(_name(2), fetch).stat().st_size == 600_000
+    with pytest.raises(StorageFull):
+        cache.get(_name(3), fetch)  # the other one may be in use
+    assert _held(small_disk) == {_name(2)}
+    assert list(cache.aside.iterdir()) == []
 
 
 def _use_at_random(folder: Path, seed: int, fetched: "Queue[int]") -> None:

@@ -49,6 +49,19 @@ def test_who_wrote_an_artefact_does_not_fetch_it(s3: Storage, proxy: Proxy) -> N
     assert (proxy.count("HEAD"), len(proxy.requests)) == (1, 1)
 
 
+def test_a_file_that_is_taken_in_is_a_copy_at_once(
+    s3: Storage, s3_settings: Settings, proxy: Proxy
+) -> None:
+    grown = s3_settings.staging_dir / "up_1"
+    grown.parent.mkdir()
+    grown.write_bytes(b"archive")
+    s3.take("uploads/up_1", grown)
+    assert not grown.exists()
+    proxy.requests.clear()
+    assert s3.path("uploads/up_1").read_bytes() == b"archive"
+    assert (proxy.count("HEAD"), len(proxy.requests)) == (1, 1)
+
+
 def test_a_copy_is_as_new_as_the_file(s3: Storage, s3_settings: Settings, tmp_path: Path) -> None:
     """Another host, which has copies of its own, writes in between."""
     other = open_storage(s3_settings.model_copy(update={"data_dir": tmp_path / "other"}))
