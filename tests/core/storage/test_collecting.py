@@ -1,0 +1,55 @@
+"""What nothing refers to goes from a bucket, too."""
+
+import hashlib
+import time
+
+import pytest
+
+from app.core.blobs import condemn, keep_blob, remove_condemned, thumbnail_key
+from app.core.dataset_changes import delete_images
+from app.core.datasets import create_dataset, get_dataset
+from app.core.ids import new_id
+from app.core.runtime import Runtime
+from app.core.storage import blob_key
+from app.core.tables import Image
+from tests.buckets import any_storage
+from tests.conftest import MakeSettings
+from tests.core.gc.tomorrow import collected
+
+_HASH = hashlib.sha256(b"image").hexdigest()
+
+
+@any_storage
+def test_files_without_an_owner(runtime: Runtime) -> None:
+    lost = {blob_key(_HASH), thumbnail_key(_HASH, 64), "uploads/up_x", "listings/job_x.jsonl"}
+    for key in (*lost, "models/x/model.safetensors", "models/x/manifest.json"):
+        runtime.storage.write(key, b"image")
+    assert collected(runtime) == lost | {"models/x"}
+    assert list(runtime.storage.list("")) == []
+
+
+@any_storage
+def test_the_bytes_of_a_deleted_image(make_settings: MakeSettings) -> None:
+    runtime = Runtime(make_settings(delete_grace_seconds=0))
+    keep_blob(runtime.storage, _HASH, b"image")
+    runtime.storage.write(thumbnail_key(_HASH, 64), b"small")
+    with runtime.db.write() as session:
+        dataset = create_dataset(session, tenant="t", name="d")
+        image = Image(
+            id=new_id("img"), dataset_id=dataset.id, position=0, name="x", sha256=_HASH,
+            width=1, height=1, format="PNG", bytes=5,
+        )  # fmt: skip
+        session.add(image)
+        dataset.end_position = dataset.image_count = 1
+        session.flush()
+        condemn(session, Image.id == image.id)
+    time.sleep(1.1)  # a store tells whole seconds
+    assert remove_condemned(runtime) == 0  # somebody has it
+    assert runtime.storage.read(blob_key(_HASH)) == b"image"
+    with runtime.db.write() as session:
+        delete_images(session, get_dataset(session, "t", dataset.id, lock=True), [image.id])
+    assert remove_condemned(runtime) == 1
+    with pytest.raises(FileNotFoundError):
+        runtime.storage.read(blob_key(_HASH))
+    assert not runtime.storage.exists(thumbnail_key(_HASH, 64))
+    runtime.db.dispose()
