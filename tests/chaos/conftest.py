@@ -98,3 +98,22 @@ def start_any_site(request: pytest.FixtureRequest, start_site: StartSite) -> Sta
         "broker_url": request.getfixturevalue("own_redis").url,
     }
     return lambda **settings: start_site(**servers, **settings)
+
+
+@pytest.fixture
+def start_some_site(request: pytest.FixtureRequest, start_any_site: StartSite) -> StartSite:
+    """The same, but the short run does without SQLite."""
+    if _is_short(request.config) and request.node.callspec.params["start_any_site"] == "sqlite":
+        pytest.skip("part of `make chaos`")
+    return start_any_site
+
+
+@pytest.fixture
+def only_in_full(request: pytest.FixtureRequest) -> None:
+    """For what smaller tests show as well, if less plainly."""
+    if _is_short(request.config):
+        pytest.skip("part of `make chaos`")
+
+
+def _is_short(config: pytest.Config) -> bool:
+    return config.getoption("--chaos", default="short") == "short"

@@ -14,9 +14,13 @@ _VICTIMS = {"job process": 5, "worker": 4, "API": 1}
 
 
 def kill_at_random(
-    site: Site, rng: random.Random, kills: int, pause: tuple[float, float]
+    site: Site,
+    rng: random.Random,
+    kills: int,
+    pause: tuple[float, float],
+    keep_busy: Callable[[], None] = lambda: None,
 ) -> Counter[str]:
-    """Returns how many of each were killed."""
+    """Returns how many of each were killed; `keep_busy` is called before each, for more jobs."""
     killed: Counter[str] = Counter()
     choose: dict[str, Callable[[], list[psutil.Process]]] = {
         "job process": lambda: [job for worker in site.workers for job in worker.jobs()],
@@ -24,6 +28,7 @@ def kill_at_random(
         "API": lambda: [_process(api) for api in site.apis if not api.dead],
     }
     while killed.total() < kills:
+        keep_busy()
         time.sleep(rng.uniform(*pause))
         (kind,) = rng.choices(list(_VICTIMS), list(_VICTIMS.values()))
         victim = _wait_for_one(choose[kind], rng)

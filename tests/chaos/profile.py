@@ -18,17 +18,12 @@ class Profile:
     innocents: int  # jobs beside one that kills its process
     skewed_jobs: int
     rolls: int  # every process once in each
-    default_lease: bool  # recovery is measured with the settings that the service comes with
-
-    @property
-    def kills(self) -> int:
-        return self.ingest_kills + self.cluster_kills
 
 
 PROFILES = {
     "short": Profile(
-        ingest_jobs=4,
-        ingest_kills=4,
+        ingest_jobs=3,
+        ingest_kills=3,
         cluster_jobs=1,
         cluster_kills=1,
         broker_kills=2,
@@ -40,7 +35,6 @@ PROFILES = {
         innocents=2,
         skewed_jobs=2,
         rolls=1,
-        default_lease=False,
     ),
     "full": Profile(
         ingest_jobs=100,
@@ -56,6 +50,5 @@ PROFILES = {
         innocents=5,
         skewed_jobs=10,
         rolls=3,
-        default_lease=True,
     ),
 }

@@ -108,6 +108,7 @@ def test_immediate_restarts(
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("only_in_full")
 def test_a_frozen_server_is_given_up(
     start_site: StartSite, own_postgres: Server, promises: Promises
 ) -> None:

@@ -53,6 +53,7 @@ def test_ingest_jobs_survive_kills(
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.usefixtures("only_in_full")
 def test_training_survives_kills(
     start_any_site: StartSite,
     archives: Path,
@@ -63,9 +64,13 @@ def test_training_survives_kills(
     with start_any_site(max_crashes=_PATIENCE) as site, site.client() as client:
         dataset_id = client.wait(upload(client, 0, archives)).dataset_id
         reference = client.wait(_cluster(client, dataset_id, "calm")).id
-        names = [f"disturbed-{number}" for number in range(profile.cluster_jobs)]
-        jobs = [_cluster(client, dataset_id, name) for name in names]
-        killed = kill_at_random(site, rng, profile.cluster_kills, pause=(3.0, 12.0))
+        jobs: list[str] = []
+
+        def keep_busy() -> None:
+            while len(jobs) < profile.cluster_jobs or count_open(site.runtime) == 0:
+                jobs.append(_cluster(client, dataset_id, f"disturbed-{len(jobs)}"))
+
+        killed = kill_at_random(site, rng, profile.cluster_kills, (3.0, 12.0), keep_busy)
         wait_until(lambda: count_open(site.runtime) == 0, "all jobs have ended", 600)
         lost = [i for i in jobs if job_row(site.runtime, i).status != "succeeded"]
         bits = clustering_bits(site.runtime, reference)

@@ -17,6 +17,7 @@ _WAIT_SECONDS = 60.0
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("only_in_full")
 def test_a_poisonous_job(
     start_any_site: StartSite, archives: Path, profile: Profile, promises: Promises
 ) -> None:

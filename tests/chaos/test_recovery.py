@@ -1,4 +1,4 @@
-"""How long a job lies still after its worker was killed."""
+"""How long a job lies still after its worker was killed, with the settings that we come with."""
 
 import time
 from pathlib import Path
@@ -6,20 +6,19 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.conftest import StartSite
-from tests.chaos.profile import Profile
 from tests.chaos.report import Promises
-from tests.chaos.site import SHORT_TIMES, wait_until
+from tests.chaos.site import wait_until
 from tests.chaos.work import KINDS, job_row, upload
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("only_in_full")
 def test_another_worker_goes_on_in_time(
-    start_any_site: StartSite, archives: Path, profile: Profile, promises: Promises
+    start_any_site: StartSite, archives: Path, promises: Promises
 ) -> None:
-    times = {} if profile.default_lease else SHORT_TIMES
-    with start_any_site(times=times) as site, site.client() as client:
+    with start_any_site(times={}) as site, site.client() as client:
         settings = site.settings
-        # as promised: 60 s of lease, 5 s to the next look, 5 s for a message and a start
+        # 60 s of lease, 5 s to the next look, 5 s for the message
         asked = settings.lease_seconds + settings.sweep_seconds + 5.0
         job_id = upload(client, KINDS - 1, archives)
         wait_until(lambda: site.busy_workers(), "a worker has taken the job")

@@ -49,7 +49,7 @@ class Users:
             for turn in itertools.count():
                 if self._stopping.wait(0.2):
                     return
-                if turn % 20 == 0:
+                if turn % 40 == 0:
                     answer = self._ask(http, turn, "POST", "/v1/datasets?name=rolling", body)
                     self.jobs += [answer.json()["id"]] if answer is not None else []
                 elif self.jobs and turn % 2:
@@ -113,10 +113,10 @@ class SlowUser:
 
 @pytest.mark.timeout(900)
 def test_rolling_restart(
-    start_any_site: StartSite, archives: Path, profile: Profile, promises: Promises
+    start_some_site: StartSite, archives: Path, profile: Profile, promises: Promises
 ) -> None:
     slow, streams = [], []
-    with start_any_site(apis=2) as site:
+    with start_some_site(apis=2) as site:
         _, bits = undisturbed(site, archives, [0])
         with Users(site, archives) as users:
             for _ in range(profile.rolls):

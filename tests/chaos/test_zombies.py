@@ -22,14 +22,14 @@ _LARGE = KINDS - 1
 
 @pytest.mark.timeout(1200)
 def test_zombies_are_fenced(
-    start_any_site: StartSite,
+    start_some_site: StartSite,
     archives: Path,
     profile: Profile,
     rng: random.Random,
     promises: Promises,
 ) -> None:
     stale = []
-    with start_any_site(times=_TIMES) as site:
+    with start_some_site(times=_TIMES) as site:
         _, bits = undisturbed(site, archives, [_LARGE])
         for _ in range(profile.zombies):
             job_id = _disturb(site, archives, rng)
