@@ -14,7 +14,6 @@ from app.core.settings import Settings
 
 RUN_JOB = "temi.run_job"
 _BEFORE = "temi"  # the only queue of version 0.1, whose processes may still send to it
-_HINT_SECONDS = 600  # an older message tells nothing new
 log = structlog.get_logger()
 
 
@@ -44,9 +43,7 @@ def publish_hint(celery: Celery, job_id: str, needs: str) -> None:
     """Best effort: a lost message costs seconds, for the sweeper sends another."""
     (queue,) = queue_names([needs])[1:]
     try:
-        celery.send_task(
-            RUN_JOB, args=[job_id], queue=_queue(queue), expires=_HINT_SECONDS, retry=False
-        )
+        celery.send_task(RUN_JOB, args=[job_id], queue=_queue(queue), retry=False)
     except (OperationalError, OSError) as error:
         log.warning("hint_not_sent", job_id=job_id, reason=str(error))
 
