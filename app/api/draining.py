@@ -33,5 +33,5 @@ def notice_stop(stopping: threading.Event) -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in theirs.items():
-            signal.signal(number, handler)
+        for number in _STOP_SIGNALS:
+            signal.signal(number, theirs[number])

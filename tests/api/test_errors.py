@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from sqlalchemy.exc import InterfaceError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core import errors as core
 from app.core.settings import Settings
@@ -66,6 +68,8 @@ def test_a_body_that_is_too_large(make_client: MakeClient, make_settings: MakeSe
         (core.UnsupportedFormat("svg"), 415, "unsupported_format"),
         (core.ImageTooLarge("huge"), 422, "image_too_large"),
         (core.ArchiveUnsafePath("up"), 422, "archive_unsafe_path"),
+        (PoolTimeout("every connection waits"), 503, "database_unavailable"),
+        (InterfaceError("SELECT 1", {}, Exception("closed")), 503, "database_unavailable"),
         (RuntimeError("a secret"), 500, "internal_error"),
     ],
 )
