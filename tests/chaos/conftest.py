@@ -116,4 +116,4 @@ def only_in_full(request: pytest.FixtureRequest) -> None:
 
 
 def _is_short(config: pytest.Config) -> bool:
-    return config.getoption("--chaos", default="short") == "short"
+    return bool(config.getoption("--chaos", default="short") == "short")

@@ -44,21 +44,22 @@ def test_a_full_disk(start_site: StartSite, disk: Path, archives: Path, promises
         )
         _fill(disk, leave=6)  # MB: for the upload, and not for the images as well
         job = client.upload_dataset(_file(archives, 4), name="half")
+        half_id = job_row(site.runtime, job.id).dataset_id
         code = _failure(client, job.id)
-        half = client.dataset(job.dataset_id)
+        half = client.dataset(half_id)
         listed = [dataset.id for dataset in client.datasets()]
         (disk / "filler").unlink()
         client.retry(job.id)
         again = client.wait(job.id)
-        images = client.dataset(job.dataset_id).image_count
+        images = client.dataset(half_id).image_count
         intact = dataset_bits(site.runtime, kept_id) == bits[0]
     promises.keep_all(
         Row(
             "disk full: the API",
             "507 `storage_full`, no dataset",
             f"{refused.status_code} `{refused.json().get('code')}`, "
-            f"{len(set(listed) - {kept_id, job.dataset_id})} datasets",
-            refused.status_code == 507 and set(listed) == {kept_id, job.dataset_id},
+            f"{len(set(listed) - {kept_id, half_id})} datasets",
+            refused.status_code == 507 and set(listed) == {kept_id, half_id},
         ),
         Row(
             "disk full: a job",

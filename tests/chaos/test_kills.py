@@ -62,7 +62,8 @@ def test_training_survives_kills(
     promises: Promises,
 ) -> None:
     with start_any_site(max_crashes=_PATIENCE) as site, site.client() as client:
-        dataset_id = client.wait(upload(client, 0, archives)).dataset_id
+        ingest = client.wait(upload(client, 0, archives))
+        dataset_id = job_row(site.runtime, ingest.id).dataset_id
         reference = client.wait(_cluster(client, dataset_id, "calm")).id
         jobs: list[str] = []
 

@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 
 from app.core.datasets import OPEN
 from app.core.runtime import Runtime
+from app.core.storage import blob_key
 from app.core.tables import Assignment, Clustering, Dataset, Image, Job, ModelVersion
 from temi_client import TemiClient
 from tests.chaos.site import Site, wait_until
@@ -111,7 +112,7 @@ def dataset_bits(runtime: Runtime, dataset_id: str) -> str:
         )
         rows = [list(row) for row in images]
     facts = [dataset.status, dataset.image_count, dataset.issue_count, dataset.end_position]
-    assert all(runtime.storage.exists(f"sha256/{row[2][:2]}/{row[2]}") for row in rows[:50])
+    assert all(runtime.storage.exists(blob_key(str(row[2]))) for row in rows[:50])
     return _hash([facts, rows])
 
 
