@@ -1,9 +1,11 @@
 """Indexes that are made and dropped while the table is written to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from alembic import op
+from sqlalchemy import text
 
 
 def create_index(name: str, table: str, columns: Sequence[Any]) -> None:
@@ -11,8 +13,7 @@ def create_index(name: str, table: str, columns: Sequence[Any]) -> None:
     if op.get_context().dialect.name != "postgresql":
         op.create_index(op.f(name), table, list(columns), if_not_exists=True)
         return
-    with op.get_context().autocommit_block():
-        op.execute("SET lock_timeout = 0")  # it waits for readers, and nobody waits for it
+    with _patiently():
         op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
         op.create_index(op.f(name), table, list(columns), postgresql_concurrently=True)
 
@@ -21,6 +22,15 @@ def drop_index(name: str, table: str) -> None:
     if op.get_context().dialect.name != "postgresql":
         op.drop_index(op.f(name), table, if_exists=True)
         return
-    with op.get_context().autocommit_block():
-        op.execute("SET lock_timeout = 0")
+    with _patiently():
         op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+
+
+@contextmanager
+def _patiently() -> Iterator[None]:
+    """It waits for readers, and nobody waits for it."""
+    with op.get_context().autocommit_block():
+        before = op.get_bind().scalar(text("SHOW lock_timeout"))
+        op.execute("SET lock_timeout = 0")
+        yield
+        op.execute(f"SET lock_timeout = '{before}'")
