@@ -40,6 +40,7 @@ _TIMES = {
     "lease_seconds": 2.0,
     "sweep_seconds": 0.2,
 }
+_PATIENCE = {"predict_seconds": 120.0, "predict_load_seconds": 120.0}  # on a busy machine
 _FORMS = ("torch",)  # what is quickest for a crowd is measured by tests of its own
 
 
@@ -148,6 +149,7 @@ def make_settings(
                 "_env_file": None,
                 "data_dir": data_dir,
                 **_TIMES,
+                **_PATIENCE,
                 "predict_forms": _FORMS,
                 **storage_settings,
                 **changes,
