@@ -25,7 +25,7 @@ _MANIFEST_BYTES = 256 * 1024 * 1024
 
 class Member(NamedTuple):
     name: str
-    bytes: int
+    size: int
     file: IO[bytes]  # until the next member is asked for
 
 
@@ -64,8 +64,8 @@ class ArchiveWriter:
         info = tarfile.TarInfo(name)
         info.size = size
         hashing = _Hashing(source)
-        self._tar.addfile(info, hashing)  # type: ignore[arg-type]
-        self._tar.members.clear()  # else it would remember every one
+        self._tar.addfile(info, hashing)
+        _forget_members(self._tar)
         return hashing.digest.hexdigest()
 
 
@@ -111,11 +111,16 @@ def _verify(path: Path) -> dict[str, Any]:
 def _members(path: Path) -> Iterator[Member]:
     with tarfile.open(path, mode="r:") as tar:
         while (info := tar.next()) is not None:
-            tar.members.clear()  # else it would remember every one
+            _forget_members(tar)
             file = tar.extractfile(info) if info.isreg() else None
             if file is None:
                 raise BackupInvalid(f"The backup holds {info.name!r}, which is no file.")
             yield Member(info.name, info.size, file)
+
+
+def _forget_members(tar: tarfile.TarFile) -> None:
+    """Else it would remember every one of them."""
+    tar.members.clear()  # type: ignore[attr-defined]
 
 
 def _check_manifest(member: Member, indexes: list[str], group: dict[str, str]) -> dict[str, Any]:
@@ -140,7 +145,7 @@ def _parse(name: str, data: bytes) -> dict[str, Any]:
 
 
 def _read(member: Member, most: int) -> bytes:
-    if member.bytes > most:
+    if member.size > most:
         raise BackupInvalid(f"{member.name} of the backup is larger than it can be.")
     return member.file.read()
 

@@ -71,7 +71,7 @@ def _write_files(storage: Storage, path: Path, progress: Progress) -> None:
         key = member.name.removeprefix(FOLDER)
         if key.split("/")[0] not in kinds:
             raise BackupInvalid(f"The backup holds a file that is of no known kind: {key}.")
-        if member.bytes <= _BLOCK:
+        if member.size <= _BLOCK:
             batch.write(key, member.file.read())
             waiting += 1
         else:
