@@ -21,8 +21,8 @@ _MINE_BYTES = 2_092.0  # of memory a row
 _STEP_GFLOP = 19.9  # 16 heads, 256 pairs, 100 clusters (`temi.bench.train_gflop`)
 _IMAGES_A_STEP = 128  # by default a run sees every image twice, 256 a step
 _ASSIGN = 73_700.0  # images/s through the heads
-_EXPORT = 24_000.0  # images/s read from PostgreSQL
-_ROW_BYTES = 1_455.0  # of the database an image: its row, its place in one clustering, indexes
+_EXPORT = 24_651.0  # images/s read from PostgreSQL
+_ROW_BYTES = 933.0  # of the database an image: its row, its place in one clustering, indexes
 
 # From public figures of an A100 with 16 cores beside it; no such machine was there to measure.
 _GPU_GFLOPS = 312_000 * 0.4  # bfloat16 peak, and the share of it that large products reach
