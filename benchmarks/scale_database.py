@@ -45,8 +45,6 @@ def instance(database: str) -> Iterator[Runtime]:
         with run_postgres() as server:
             engine = create_engine(f"{server}/postgres", isolation_level="AUTOCOMMIT")
             with engine.connect() as connection:
-                connection.execute(text("ALTER SYSTEM SET shared_buffers = '1GB'"))
-                connection.execute(text("ALTER SYSTEM SET max_wal_size = '8GB'"))
                 connection.execute(text("CREATE DATABASE scale"))
             engine.dispose()
             yield Runtime(settings.model_copy(update={"database_url": f"{server}/scale"}))
