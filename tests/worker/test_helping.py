@@ -26,7 +26,13 @@ from worker.sweeper import ring_for_help
 
 FEATURES = random_features(3000, 64)
 KEYS = [f"embeddings/test/part-{n}.npy" for n in range(3)]
-PLAN = {"task": "mine", "features": "embeddings/test/features.npy", "k": 5, "threads": 1, "cells": None}
+PLAN = {
+    "task": "mine",
+    "features": "embeddings/test/features.npy",
+    "k": 5,
+    "threads": 1,
+    "cells": None,
+}
 Offer = Callable[..., Job]
 
 
