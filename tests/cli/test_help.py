@@ -9,7 +9,10 @@ from typer.testing import CliRunner
 from app.cli import app
 
 # They run here, without a service or with one of their own.
-_LOCAL = {"api", "backbones", "bench", "db", "demo", "doctor", "keys", "serve", "worker"}
+_LOCAL = {
+    *("api", "backbones", "backup", "bench", "db", "demo", "doctor", "gc", "keys", "restore"),
+    *("serve", "worker"),
+}
 # They save a file, delete something, or are read line by line.
 _WITHOUT_JSON = {"cluster", "contact-sheet", "delete", "download", "labels", "map", "plot"}
 _WITHOUT_JSON |= {"export", "thumbnail", "unalias"}
