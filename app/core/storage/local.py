@@ -166,9 +166,15 @@ class LocalBatch:
             aside.write_bytes(data)
         except OSError as error:
             aside.unlink(missing_ok=True)
+            self._drop()  # the room that they take may be all that a database on this disk needs
             raise_if_full(error)
             raise
         self._waiting[key] = aside
+
+    def _drop(self) -> None:
+        for _ in range(len(self._waiting)):
+            _, aside = self._waiting.popitem()
+            aside.unlink(missing_ok=True)
 
     def keep(self) -> None:
         """All that was written before the call is on the disk under its key."""

@@ -104,3 +104,11 @@ def test_a_batch_on_a_full_disk_says_so(small_disk: Path) -> None:
 
     with pytest.raises(StorageFull):
         fill()
+
+
+def test_a_batch_that_finds_the_disk_full_leaves_nothing(small_disk: Path) -> None:
+    batch = LocalStorage(small_disk).many()
+    batch.write("a", bytes(600_000))
+    with pytest.raises(StorageFull):
+        batch.write("b", bytes(600_000))
+    assert [path for path in small_disk.rglob("*") if path.is_file()] == []
