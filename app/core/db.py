@@ -56,7 +56,7 @@ class Database:
 
 
 def is_gone(error: DBAPIError) -> bool:
-    """The server could not be reached or has ended the connection; the statement is not to blame."""
+    """The server could not be reached, or ended the connection: no fault of the statement."""
     if not isinstance(error.orig, psycopg.Error):
         return False  # SQLite is a file: it does not come back by waiting
     state = error.orig.sqlstate
