@@ -16,7 +16,7 @@ import structlog
 from fastapi.testclient import TestClient
 from sqlalchemy import create_engine, text
 
-from app.core import idempotency
+from app.core import idempotency, logs
 from app.core.db import Database
 from app.core.migrations import upgrade
 from app.core.runtime import Runtime
@@ -61,6 +61,7 @@ def _nothing_stays() -> Iterator[None]:
         del os.environ[name]  # a command hands its options to its children this way
     get_settings.cache_clear()
     idempotency._in_flight.clear()
+    logs._process_fields.clear()
     structlog.reset_defaults()
 
 

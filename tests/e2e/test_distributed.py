@@ -29,9 +29,9 @@ def test_a_broker_that_forgets_everything_loses_no_job(
             jobs = [client.upload_dataset(shapes_zip, name=name) for name in ("one", "two")]
             with redis.Redis.from_url(redis_url) as broker:
                 deadline = time.monotonic() + 20  # messages leave beside the request
-                while broker.llen("temi") < 1 and time.monotonic() < deadline:
+                while broker.llen("temi.cpu") < 1 and time.monotonic() < deadline:
                     time.sleep(0.05)
-                assert broker.llen("temi") >= 1
+                assert broker.llen("temi.cpu") >= 1
                 broker.flushall()
         finally:
             worker.resume()
