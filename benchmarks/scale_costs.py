@@ -64,8 +64,8 @@ MACHINES = (Machine("2 cores", 0), Machine("1 GPU", 1), Machine("50 GPUs", 50))
 
 def mine_seconds(n: float) -> float:
     """On two cores. Beyond the size where the number of cells ends, each row looks at more."""
-    full = _CELLS_MOST ** (1 / _CELL_POWER)
-    grown = (min(n, full) / 1e6) ** _MINE_POWER * max(1.0, n / full) ** 2
+    full: float = _CELLS_MOST ** (1 / _CELL_POWER)
+    grown: float = (min(n, full) / 1e6) ** _MINE_POWER * max(1.0, n / full) ** 2
     return _MINE_MILLION * grown
 
 
