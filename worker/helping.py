@@ -1,7 +1,5 @@
 """Help with a job that another worker holds, and watch over the process that does it."""
 
-import multiprocessing
-import os
 import threading
 import time
 from multiprocessing.connection import Connection
@@ -14,7 +12,7 @@ from app.core.logs import bound
 from app.core.runtime import Runtime
 from app.core.shards import Held, claim_any_shard, keep_shard, release_shard
 from app.core.tables import Shard
-from worker import helper
+from worker import helper, processes
 from worker.context import Holding
 from worker.metrics import metrics
 from worker.presence import presence, worker_name
@@ -70,7 +68,7 @@ class Help:
             try:
                 while self._listen(connection):
                     if stopping.is_set():
-                        _kill(process)
+                        processes.end(process)
                         self._release(crashed=False)
                         return True
                     if not self._keep_lease():
@@ -79,17 +77,12 @@ class Help:
                 process.join()
                 return self._conclude(process.exitcode or 0)
             finally:
-                _kill(process)
+                processes.end(process)
                 connection.close()
 
     def _start_child(self) -> tuple[BaseProcess, Connection]:
-        context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-        ours, theirs = context.Pipe(duplex=False)
-        arguments = (self._runtime.settings, self._shard.id, worker_name(), theirs, os.getpid())
-        process = context.Process(target=helper.main, args=arguments, name="temi-help")
-        process.start()
-        theirs.close()
-        return process, ours
+        arguments = (self._runtime.settings, self._shard.id, worker_name())
+        return processes.start(helper.main, *arguments, name="temi-help")
 
     def _listen(self, connection: Connection) -> bool:
         """Take in what the child says for one tick; False when it has said its last."""
@@ -135,9 +128,3 @@ class Help:
         if self._held is not None:
             with self._runtime.db.write() as session:
                 release_shard(session, self._held, crashed=crashed)
-
-
-def _kill(process: BaseProcess) -> None:
-    if process.is_alive():
-        process.kill()
-    process.join()

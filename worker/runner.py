@@ -4,8 +4,6 @@ This process stays free of torch and of long calculations, so its heartbeat come
 whatever the child is busy with.
 """
 
-import multiprocessing
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -27,7 +25,7 @@ from app.core.logs import bound
 from app.core.runtime import Runtime
 from app.core.shards import Held, keep_shard, release_shard
 from app.core.tables import Job
-from worker import child
+from worker import child, processes
 from worker.context import Holding
 from worker.helping import help_others
 from worker.metrics import metrics
@@ -137,7 +135,7 @@ class Attempt:
         try:
             while self._listen(connection):
                 if stopping.is_set():
-                    _kill(process)
+                    processes.end(process)
                     self._release(crashed=False)
                     return
                 if not self._keep_lease():
@@ -150,7 +148,7 @@ class Attempt:
             self._listen(connection)
             self._note_end()
         finally:
-            _kill(process)
+            processes.end(process)
             connection.close()
             self._stages.close(failed=self.outcome != "succeeded")
 
@@ -169,14 +167,8 @@ class Attempt:
         self.end("failed", {"code": "worker_crashed", "detail": detail})
 
     def _start_child(self) -> tuple[BaseProcess, Connection]:
-        context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-        ours, theirs = context.Pipe(duplex=False)
-        settings = self._runtime.settings
-        arguments = (settings, self._job.id, self._job.fence, theirs, os.getpid())
-        process = context.Process(target=child.main, args=arguments, name="temi-job")
-        process.start()
-        theirs.close()
-        return process, ours
+        arguments = (self._runtime.settings, self._job.id, self._job.fence)
+        return processes.start(child.main, *arguments, name="temi-job")
 
     def _listen(self, connection: Connection) -> bool:
         """Take in what the child says for one tick; False when it has said its last."""
@@ -286,9 +278,3 @@ class Attempt:
 
 def _with_checkpoint(progress: Progress) -> Progress:
     return Progress(**{**vars(progress), "checkpoint": True})
-
-
-def _kill(process: BaseProcess) -> None:
-    if process.is_alive():
-        process.kill()
-    process.join()
