@@ -26,7 +26,7 @@ from app.core.revisions import iterate_pages, open_revision
 from app.core.runtime import Runtime
 from app.core.settings import Settings
 from app.main import create_app
-from benchmarks.scale_plans import ask, cases, summary
+from benchmarks.scale_plans import ask, cases, in_full, summary
 from benchmarks.scale_rows import LARGE, clustering_of, fill
 from tests.servers import run_postgres
 
@@ -78,9 +78,11 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=10_000_000)
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--database", choices=["postgresql", "sqlite"], default="postgresql")
+    parser.add_argument("--plans", type=Path, help="a Markdown file for the whole of each plan")
     options = parser.parse_args()
     logging.disable(logging.INFO)
     problems: list[str] = []
+    plans: list[str] = []
     with instance(options.database) as runtime:
         upgrade(runtime.db)
         started = time.perf_counter()
@@ -92,11 +94,14 @@ def main() -> None:
             for case in cases(options.images):
                 ask(runtime, client, case)
                 problems += case.problems
+                plans += [in_full(case)] if case.questions else []
                 rows = sum(question.rows_read for question in case.questions)
                 how = "<br>".join(summary(question) for question in case.questions)
                 print(f"| {case.name} | {1000 * case.seconds:.1f} | {rows} | {how} |", flush=True)
         print(f"\nexport: {measure_export(runtime):,.0f} images a second")
         runtime.db.dispose()
+    if options.plans:
+        options.plans.write_text("\n".join(plans), encoding="utf-8")
     if problems:
         sys.exit("\n".join(problems))
 

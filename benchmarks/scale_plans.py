@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, Result, event
 
 from app.core.access.actor import DEFAULT_TENANT
 from app.core.blobs import _used
@@ -35,6 +35,7 @@ class Question:
     values: Any
     seconds: float = 0.0
     plan: Any = None
+    lines: list[str] = field(default_factory=list)  # the plan as people read it
 
     @property
     def scans(self) -> list[str]:
@@ -179,19 +180,18 @@ def caught() -> Iterator[list[Question]]:
 
 def explain(engine: Engine, question: Question) -> None:
     with engine.connect() as connection:
+
+        def said(command: str) -> Result[Any]:
+            return connection.exec_driver_sql(f"{command} {question.statement}", question.values)
+
         if engine.name == "sqlite":
-            found = connection.exec_driver_sql(
-                f"EXPLAIN QUERY PLAN {question.statement}", question.values
-            )
-            question.plan = [row[3] for row in found]
+            question.plan = question.lines = list(said("EXPLAIN QUERY PLAN").scalars(3))
         else:
-            options = "ANALYZE, BUFFERS, FORMAT JSON"
-            found = connection.exec_driver_sql(
-                f"EXPLAIN ({options}) {question.statement}", question.values
-            )
-            (question.plan,) = found.scalar_one()
+            (question.plan,) = said("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)").scalar_one()
             question.seconds = question.plan["Execution Time"] / 1000
-        connection.rollback()  # ANALYZE has really done it
+            connection.rollback()  # ANALYZE has really done it
+            question.lines = list(said("EXPLAIN (ANALYZE, BUFFERS)").scalars())
+        connection.rollback()
 
 
 def summary(question: Question) -> str:
@@ -207,6 +207,12 @@ def summary(question: Question) -> str:
     plan = question.plan["Plan"]
     buffers = plan.get("Shared Hit Blocks", 0) + plan.get("Shared Read Blocks", 0)
     return "; ".join(dict.fromkeys(steps)) + f"; {buffers} buffers"
+
+
+def in_full(case: Case) -> str:
+    """Every plan of a case as the database tells it, as Markdown."""
+    plans = ("\n".join(["```", *question.lines, "```"]) for question in case.questions)
+    return "\n\n".join([f"## {case.name[:1].upper()}{case.name[1:]}", *plans]) + "\n"
 
 
 def _get(path: str, **query: Any) -> Callable[[TestClient, Runtime], None]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.core.runtime import Runtime
+from tests.buckets import new_bucket
 from tests.core.backup.instances import MakeInstance, open_instance
 
 
@@ -14,12 +15,14 @@ from tests.core.backup.instances import MakeInstance, open_instance
 def make_instance(
     tmp_path: Path, sqlite_template: Path, request: pytest.FixtureRequest
 ) -> Iterator[MakeInstance]:
-    """An instance of this name on `sqlite` or `postgresql`, with all tables and no rows."""
+    """An instance of this name on `sqlite` or `postgresql`, with its files in a `folder` or a
+    `bucket`, with all tables and no rows."""
     with ExitStack() as stack:
 
-        def make(name: str, database: str) -> Runtime:
+        def make(name: str, database: str, storage: str = "folder") -> Runtime:
             url = request.getfixturevalue("postgres_url") if database == "postgresql" else None
-            runtime = open_instance(tmp_path / name, sqlite_template, url)
+            bucket = new_bucket(request.getfixturevalue("s3_url")) if storage == "bucket" else {}
+            runtime = open_instance(tmp_path / name, sqlite_template, url, **bucket)
             stack.callback(runtime.db.dispose)
             return runtime
 

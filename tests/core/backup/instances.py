@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import select
 
@@ -13,15 +14,18 @@ from app.core.runtime import Runtime
 from app.core.settings import Settings
 from tests.core.gc.world import World
 
-MakeInstance = Callable[[str, str], Runtime]
+MakeInstance = Callable[..., Runtime]
 LARGE = b"f" * 3_000_000  # more than is held in memory at once
 
 
-def open_instance(folder: Path, template: Path, postgres_url: str | None) -> Runtime:
+def open_instance(
+    folder: Path, template: Path, postgres_url: str | None, **changes: Any
+) -> Runtime:
     folder.mkdir()
     if postgres_url is None:
         shutil.copy(template, folder / "temi.db")
-    return Runtime(Settings(_env_file=None, data_dir=folder, database_url=postgres_url or ""))
+    url = postgres_url or ""
+    return Runtime(Settings(_env_file=None, data_dir=folder, database_url=url, **changes))
 
 
 def fill(runtime: Runtime) -> World:
@@ -58,4 +62,4 @@ def rows(runtime: Runtime, *beside: str) -> dict[str, list[str]]:
 def files(runtime: Runtime) -> dict[str, bytes]:
     kinds = ("sha256", "embeddings", "jobs", "models", "exports", "uploads", "listings")
     found = (file.key for kind in kinds for file in runtime.storage.list(kind))
-    return {key: runtime.storage.path(key).read_bytes() for key in found}
+    return {key: runtime.storage.read(key) for key in found}

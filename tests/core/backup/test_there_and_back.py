@@ -16,14 +16,16 @@ from app.core.tables import ApiKey, Image, Job, JobLog, StorageHold, Worker
 from tests.core.backup.instances import MakeInstance, files, fill, rows
 from tests.core.gc.tomorrow import collected
 
-WAYS = [("sqlite", "sqlite"), ("sqlite", "postgresql"), ("postgresql", "sqlite")]
+LAPTOP, HOST = ("sqlite", "folder"), ("postgresql", "folder")
+CLUSTER = ("postgresql", "bucket")
+WAYS = [(LAPTOP, LAPTOP), (LAPTOP, HOST), (HOST, LAPTOP), (LAPTOP, CLUSTER), (CLUSTER, LAPTOP)]
 
 
-@pytest.mark.parametrize(("source", "target"), WAYS)
+@pytest.mark.parametrize(("source", "target"), WAYS, ids="-".join)
 def test_all_rows_and_files_travel(
-    make_instance: MakeInstance, tmp_path: Path, source: str, target: str
+    make_instance: MakeInstance, tmp_path: Path, source: tuple[str, str], target: tuple[str, str]
 ) -> None:
-    full, empty = make_instance("full", source), make_instance("empty", target)
+    full, empty = make_instance("full", *source), make_instance("empty", *target)
     fill(full)
     full.storage.write("jobs/job_gone/checkpoint", b"nobody's")
     made = make_backup(full, tmp_path / "b.tar")
