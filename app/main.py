@@ -1,5 +1,6 @@
 """The API as an ASGI application."""
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -42,6 +43,7 @@ from app.core.logs import configure_logging
 from app.core.runtime import Runtime
 from app.core.serving import Serving
 from app.core.serving.references import References
+from app.core.serving.warmth import Warmth
 from app.core.settings import Settings, get_settings
 
 _DESCRIPTION = """
@@ -63,6 +65,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     runtime = Runtime(settings)
     metrics = Metrics(runtime)
     serving = Serving(settings, metrics.serving)
+    references = References(runtime, serving)
+    warmth = Warmth(runtime, serving, references)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -70,8 +74,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         tracing.start_tracing(settings, "api")
         settings.temporary_dir.mkdir(parents=True, exist_ok=True)
         tempfile.tempdir = str(settings.temporary_dir)  # uploads wait on the storage's disk
+        warming = asyncio.create_task(warmth.run())
         with notice_stop(runtime.stopping):
             yield
+        warming.cancel()
         serving.close()
         tracing.stop_tracing()
         runtime.db.dispose()
@@ -85,10 +91,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.runtime = runtime
     app.state.serving = serving
-    app.state.references = References(runtime, serving)
+    app.state.references = references
     app.state.access = Access(runtime)
     app.state.metrics = metrics
-    app.state.health = Health(runtime)
+    app.state.health = Health(runtime, warmth.finding)
     install_error_handlers(app)
     for room in (
         predictions,  # asked for most often: the first that matches is taken

@@ -27,7 +27,8 @@ async def livez() -> dict[str, bool]:
 )
 async def readyz(request: Request) -> JSONResponse:
     """Names what is wrong with the database, its migrations, the broker, the storage, the weights
-    or the workers, and what to do about it. Answers within three seconds, also when one of them
+    or the workers, and what to do about it. A process that starts is ready when it has loaded the
+    models that are in use. Answers within three seconds, also when one of them
     does not answer at all."""
     health: Health = request.app.state.health
     findings = await health.look_beside()

@@ -35,7 +35,7 @@ _BY_DATABASE = ("migrations", "workers")  # nothing is known of them without it
 class Finding:
     """A `warning` is worth a look, but the service does its work."""
 
-    status: Literal["ok", "warning", "failed", "unknown"]
+    status: Literal["ok", "warning", "starting", "failed", "unknown"]
     seconds: float
     detail: str | None = None
     hint: str | None = None  # what to do about it
@@ -122,9 +122,10 @@ CHECKS: dict[str, Check] = {
 
 
 class Health:
-    """The checks of one process."""
+    """The checks of one process; `models` tells how far an API is with those in use."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, models: Callable[[], Finding] | None = None) -> None:
+        self._models = models
         self._lookouts = {
             name: Lookout(partial(_find, check, runtime)) for name, check in CHECKS.items()
         }
@@ -141,7 +142,8 @@ class Health:
         _, late = await asyncio.wait(waited_for, timeout=PATIENCE_SECONDS)
         for future in late:
             future.cancel()
-        return _findings(looks)
+        found = _findings(looks)
+        return found if self._models is None else {**found, "models": self._models()}
 
     def _start(self) -> dict[str, Look[Finding]]:
         return {name: lookout.start() for name, lookout in self._lookouts.items()}

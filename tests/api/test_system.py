@@ -21,7 +21,7 @@ def test_ready(any_client: TestClient) -> None:
     assert answer.status_code == 200
     body = answer.json()
     assert body["ready"] is True
-    assert set(body["checks"]) == set(CHECKS)
+    assert set(body["checks"]) == {*CHECKS, "models"}
     assert {check["status"] for check in body["checks"].values()} == {"ok"}
 
 

@@ -65,7 +65,7 @@ class References:
         known = self._known.get(key)
         if known is None:
             before = self._forgotten
-            target = await asyncio.to_thread(self._look, tenant, reference)
+            target = await asyncio.to_thread(self.look, tenant, reference)
             if before != self._forgotten:  # it may have moved while we looked
                 return target
             self._known[key] = _Known(target, time.monotonic())
@@ -80,7 +80,7 @@ class References:
     def prepare(self, tenant: str, reference: str) -> None:
         """Before somebody points at it: refuses damaged files, and waits until it is loaded if
         this process is answering at all."""
-        target = self._look(tenant, reference)
+        target = self.look(tenant, reference)
         self._serving.prepare(target.files, target.sample)
 
     def forget(self, tenant: str, name: str) -> None:
@@ -90,10 +90,18 @@ class References:
             if key[0] == tenant and key[1].partition("@")[0].partition("/")[0] == name:
                 self._known.pop(key, None)
 
+    def asked_since(self, moment: float) -> set[tuple[str, str, int]]:
+        """Tenant, name and version of what somebody wanted, by the monotonic clock."""
+        return {
+            (tenant, known.target.name, known.target.version)
+            for (tenant, _), known in self._known.items()
+            if known.looked_at > moment
+        }
+
     async def _refresh(self, key: tuple[str, str], known: _Known) -> None:
         """One look for all who wait for it."""
         if known.look is None:
-            known.look = asyncio.create_task(asyncio.to_thread(self._look, *key))
+            known.look = asyncio.create_task(asyncio.to_thread(self.look, *key))
         try:
             target = await asyncio.shield(known.look)
         except Exception:
@@ -125,7 +133,8 @@ class References:
             )
         return False
 
-    def _look(self, tenant: str, reference: str) -> Target:
+    def look(self, tenant: str, reference: str) -> Target:
+        """In the database, and without taking it as a wish for the model."""
         with self._runtime.db.read() as session:
             model, version = resolve(session, tenant, reference)
             return Target(

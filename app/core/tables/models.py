@@ -22,7 +22,7 @@ class Model(Base):
 
 
 class ModelVersion(Base):
-    """Immutable: the manifest and the hashes of its files never change."""
+    """The manifest and the hashes of its files never change."""
 
     __tablename__ = "model_versions"
 
@@ -38,6 +38,7 @@ class ModelVersion(Base):
     manifest: Mapped[dict[str, Any]]
     files: Mapped[dict[str, Any]]  # name -> sha256
     created_at: Mapped[float] = created_at_column()
+    served_at: Mapped[float | None] = mapped_column(Double())  # lately; what is in use is kept warm
 
 
 class ModelAlias(Base):
