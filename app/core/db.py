@@ -7,8 +7,8 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.engine import ExceptionContext, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
 from app.core.access.audit import recorded
@@ -17,13 +17,19 @@ from app.core.patience import connection_class
 _BUSY_MS = 30_000  # a writer waits this long for another one's transaction
 _STATEMENT_SECONDS = 60.0
 _MORE_SECONDS = 5.0  # for the server itself to end a statement that takes too long
+_PAUSE_SECONDS = 20.0  # within a transaction that writes; less than a lease
 
 
 class Database:
     """`read()` for looking, `write()` for changing; both give a SQLAlchemy session."""
 
-    def __init__(self, url: str, statement_seconds: float = _STATEMENT_SECONDS) -> None:
-        self.engine = _create_engine(url, statement_seconds)
+    def __init__(
+        self,
+        url: str,
+        statement_seconds: float = _STATEMENT_SECONDS,
+        pause_seconds: float = _PAUSE_SECONDS,
+    ) -> None:
+        self.engine = _create_engine(url, statement_seconds, pause_seconds)
         self._writer = self.engine.execution_options(temi_write=True)
 
     @contextmanager
@@ -60,10 +66,11 @@ def is_gone(error: DBAPIError) -> bool:
     if not isinstance(error.orig, psycopg.Error):
         return False  # SQLite is a file: it does not come back by waiting
     state = error.orig.sqlstate
-    return state is None or state.startswith(("08", "57P"))  # connection lost; server shuts down
+    # connection lost; server shuts down; the transaction had a pause that was too long
+    return state is None or state.startswith(("08", "57P", "25P03"))
 
 
-def _create_engine(url: str, statement_seconds: float) -> Engine:
+def _create_engine(url: str, statement_seconds: float, pause_seconds: float) -> Engine:
     if make_url(url).get_backend_name() == "sqlite":
         return _sqlite_engine(url)
     engine = create_engine(
@@ -87,6 +94,20 @@ def _create_engine(url: str, statement_seconds: float) -> Engine:
     def _connect(_dialect: Any, _record: Any, args: list[Any], options: dict[str, Any]) -> Any:
         return patient.connect(*args, **options)
 
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        # A process that is stopped here, or its whole machine, would keep its rows locked.
+        if _writes(connection):
+            pause = f"SET LOCAL idle_in_transaction_session_timeout = {round(pause_seconds * 1000)}"
+            connection.exec_driver_sql(pause)
+
+    @event.listens_for(engine, "handle_error")
+    def _name_rightly(context: ExceptionContext) -> None:
+        # To the driver it is an internal error. It is as if the connection had been lost.
+        cause = context.original_exception
+        if isinstance(cause, psycopg.errors.IdleInTransactionSessionTimeout):
+            raise OperationalError(context.statement, None, cause) from cause
+
     return engine
 
 
@@ -109,7 +130,10 @@ def _sqlite_engine(url: str) -> Engine:
     def _begin(connection: Connection) -> None:
         # A transaction that reads first and writes later could not wait for its turn in WAL:
         # SQLite refuses the upgrade at once. Writers therefore take the lock when they start.
-        writes = connection.get_execution_options().get("temi_write", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if _writes(connection) else "BEGIN")
 
     return engine
+
+
+def _writes(connection: Connection) -> bool:
+    return bool(connection.get_execution_options().get("temi_write", False))

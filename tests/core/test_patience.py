@@ -49,3 +49,35 @@ def test_a_slow_statement_is_not_a_lost_database(postgres_url: str) -> None:
         session.execute(text("SELECT pg_sleep(3)"))
     assert not is_gone(caught.value)
     db.dispose()
+
+
+def test_a_writer_that_is_stopped_keeps_its_rows_for_a_while_only(postgres_url: str) -> None:
+    zombie = Database(postgres_url, pause_seconds=0.5)
+    other = Database(postgres_url, statement_seconds=10.0)
+    with other.write() as session:
+        session.execute(text("CREATE TABLE held (n int)"))
+        session.execute(text("INSERT INTO held VALUES (0)"))
+
+    def write_with_a_break() -> None:
+        with zombie.write() as session:
+            session.execute(text("UPDATE held SET n = 1"))
+            with other.write() as theirs:  # waits for the lock
+                theirs.execute(text("UPDATE held SET n = n + 10"))
+            session.execute(text("SELECT 1"))
+
+    with pytest.raises(OperationalError) as caught:
+        write_with_a_break()
+    assert is_gone(caught.value)
+    with zombie.read() as session:
+        assert session.scalar(text("SELECT n FROM held")) == 10
+    for db in (zombie, other):
+        db.dispose()
+
+
+def test_who_only_reads_may_take_a_break(postgres_url: str) -> None:
+    db = Database(postgres_url, pause_seconds=0.2)
+    with db.read() as session:
+        session.execute(text("SELECT 1"))
+        time.sleep(0.6)
+        assert session.scalar(text("SELECT 2")) == 2
+    db.dispose()
