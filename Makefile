@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+# Tests start hundreds of processes, each of which would compile the code anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo run test chaos test-servers check bench format clean
@@ -30,7 +32,7 @@ test: $(READY) test-servers ## Run all tests, those of a file in one process
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
 
 chaos: $(READY) test-servers ## Kill, freeze and restart everything; show what was promised and reached (under 25 minutes)
-	$(BIN)/python -m pytest tests/chaos --chaos full $(if $(REPORT),--chaos-report $(REPORT))
+	$(BIN)/python -m pytest tests/chaos --chaos full --numprocesses 2 --dist worksteal $(if $(REPORT),--chaos-report $(REPORT))
 
 test-servers: # PostgreSQL comes with the packages; Redis from the machine or from Debian
 	@command -v redis-server >/dev/null || $(MAKE) --no-print-directory install-redis

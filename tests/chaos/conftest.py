@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.profile import PROFILES, Profile
-from tests.chaos.report import Promises, Report
+from tests.chaos.report import Promises, as_markdown, as_text, rows_of
 from tests.chaos.site import Site
 from tests.servers import Server, start_postgres, start_redis
 
 _SEED = 20_240
-_report = pytest.StashKey[Report]()
 StartSite = Callable[..., Site]
 
 
@@ -27,24 +26,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--chaos-report", type=Path, help="a file for the table, as Markdown")
 
 
-def _get_report(config: pytest.Config) -> Report:
-    if _report not in config.stash:
-        config.stash[_report] = Report(config.getoption("--chaos-seed", default=_SEED))
-    return config.stash[_report]
-
-
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    report = _get_report(config)
-    if not report.rows:
+    reports = (report for found in terminalreporter.stats.values() for report in found)
+    rows = rows_of(report for report in reports if isinstance(report, pytest.TestReport))
+    if not rows:
         return
-    terminalreporter.section(f"chaos, seed {report.seed}")
-    for line in report.lines():
+    terminalreporter.section(f"chaos, seed {_seed(config)}")
+    for line in as_text(rows):
         terminalreporter.write_line(line)
     path: Path | None = config.getoption("--chaos-report", default=None)
     if path is not None:
-        path.write_text(report.markdown(), encoding="utf-8")
+        path.write_text(as_markdown(rows), encoding="utf-8")
+
+
+def _seed(config: pytest.Config) -> int:
+    return int(config.getoption("--chaos-seed", default=_SEED))
 
 
 @pytest.fixture
@@ -54,12 +52,12 @@ def profile(request: pytest.FixtureRequest) -> Profile:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> random.Random:
-    return random.Random(f"{_get_report(request.config).seed} {request.node.name}")
+    return random.Random(f"{_seed(request.config)} {request.node.name}")
 
 
 @pytest.fixture
 def promises(request: pytest.FixtureRequest) -> Iterator[Promises]:
-    found = Promises(_get_report(request.config), request.node.name)
+    found = Promises(request.node)
     yield found
     found.close()
 

@@ -12,7 +12,7 @@ class Profile:
     broker_kills: int
     broker_freezes: int
     database_restarts: int
-    zombies: int
+    zombies: int  # on each database
     queued_cancels: int
     running_cancels: int
     innocents: int  # jobs beside one that kills its process
@@ -22,8 +22,8 @@ class Profile:
 
 PROFILES = {
     "short": Profile(
-        ingest_jobs=3,
-        ingest_kills=3,
+        ingest_jobs=2,
+        ingest_kills=2,
         cluster_jobs=1,
         cluster_kills=1,
         broker_kills=2,
@@ -32,7 +32,7 @@ PROFILES = {
         zombies=1,
         queued_cancels=2,
         running_cancels=2,
-        innocents=2,
+        innocents=1,
         skewed_jobs=2,
         rolls=1,
     ),
@@ -44,11 +44,11 @@ PROFILES = {
         broker_kills=20,
         broker_freezes=5,
         database_restarts=10,
-        zombies=20,
+        zombies=10,
         queued_cancels=25,
         running_cancels=25,
         innocents=5,
         skewed_jobs=10,
-        rolls=3,
+        rolls=2,
     ),
 }

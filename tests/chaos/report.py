@@ -1,8 +1,12 @@
 """What was promised, and what was reached: one row a figure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import pytest
+
+_PROPERTY = "promise"
 _HEAD = ("promise", "figure asked", "figure reached", "")
 
 
@@ -19,44 +23,50 @@ class Row:
 
 
 @dataclass
-class Report:
-    seed: int
-    rows: list[Row] = field(default_factory=list)
-
-    def lines(self) -> list[str]:
-        """For a terminal."""
-        table = [_HEAD, *(row.cells for row in self.rows)]
-        widths = [max(len(row[column]) for row in table) for column in range(len(_HEAD))]
-        return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
-
-    def markdown(self) -> str:
-        table = [_HEAD, ("---",) * len(_HEAD), *(row.cells for row in self.rows)]
-        return "".join(f"| {' | '.join(row)} |\n" for row in table)
-
-
-@dataclass
 class Promises:
     """The rows of one scenario: each is written down before it is judged."""
 
-    report: Report
-    scenario: str
+    node: pytest.Item
     told: bool = False
 
     def keep(self, promise: str, asked: str, reached: str, *, kept: bool) -> None:
-        self.told = True
-        self.report.rows.append(Row(promise, asked, reached, kept))
-        assert kept, f"{promise}: {asked} was asked, {reached} was reached"
+        self.keep_all(Row(promise, asked, reached, kept))
 
     def keep_all(self, *rows: Row) -> None:
         """All of them are written down, even if one was not kept."""
-        self.told = True
-        self.report.rows.extend(rows)
+        for row in rows:
+            self._write_down(row)
         broken = [row for row in rows if not row.kept]
-        assert not broken, "; ".join(f"{row.promise}: {row.reached}" for row in broken)
+        assert not broken, "; ".join(
+            f"{r.promise}: {r.asked} was asked, {r.reached}" for r in broken
+        )
 
     def close(self) -> None:
         if not self.told:
-            self.report.rows.append(Row(self.scenario, "a figure", "none: it ended early", False))
+            self._write_down(Row(self.node.name, "a figure", "none: it ended early", kept=False))
+
+    def _write_down(self, row: Row) -> None:
+        """Where it also reaches the summary if scenarios run in several processes."""
+        self.told = True
+        self.node.user_properties.append((_PROPERTY, list(row.cells)))
+
+
+def rows_of(reports: Iterable[pytest.TestReport]) -> list[Any]:
+    """What all scenarios have written down, in the order of their files."""
+    ended = sorted((r for r in reports if r.when == "teardown"), key=lambda r: r.location)
+    return [cells for r in ended for name, cells in r.user_properties if name == _PROPERTY]
+
+
+def as_text(rows: Sequence[Sequence[str]]) -> list[str]:
+    """For a terminal."""
+    table = [_HEAD, *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(_HEAD))]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+
+
+def as_markdown(rows: Sequence[Sequence[str]]) -> str:
+    table = [_HEAD, ("---",) * len(_HEAD), *rows]
+    return "".join(f"| {' | '.join(row)} |\n" for row in table)
 
 
 def longest(seconds: Sequence[float]) -> str:

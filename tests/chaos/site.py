@@ -1,7 +1,6 @@
 """The service as it is run spread out: API and worker processes, each started again if it dies."""
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -30,7 +29,6 @@ SHORT_TIMES = {
     "checkpoint_seconds": 0.5,
 }
 _START_SECONDS = 90.0
-_STOP_SECONDS = 45.0
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 120.0) -> None:
@@ -170,15 +168,11 @@ class Site:
         self._stopping.set()
         self._keeper.join()
         for member in self.members:
-            member.send(signal.SIGCONT)
-            member.send(signal.SIGTERM)
-        deadline = time.monotonic() + _STOP_SECONDS
+            for process in member.jobs():  # also those that are stopped
+                process.kill()
+            member.process.kill()
         for member in self.members:
-            try:
-                member.process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                member.process.kill()
-                member.process.wait()
+            member.process.wait()
         self.runtime.db.dispose()
 
     def _last_words(self) -> str:

@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from tests.chaos.conftest import StartSite
 from tests.chaos.profile import Profile
 from tests.chaos.report import Promises, Row, longest
 from tests.chaos.site import Site, wait_until
-from tests.chaos.work import KINDS, job_row, upload
+from tests.chaos.work import KINDS, cluster, job_row, upload
 
 _LARGE = KINDS - 1
+_STEPS = 100_000  # nobody waits for their end
 _QUEUED_SECONDS, _RUNNING_SECONDS = 1.0, 15.0
 
 
@@ -26,8 +28,15 @@ def test_cancelling_at_any_point(
     promises: Promises,
 ) -> None:
     with start_site(workers=1, times={}) as site, site.client() as client:
+        ingest = client.wait(upload(client, 0, archives))
+        dataset_id = job_row(site.runtime, ingest.id).dataset_id
+        kinds: list[tuple[Callable[[], str], float]] = [
+            (lambda: upload(client, _LARGE, archives), 2.5),
+            (lambda: cluster(client, dataset_id, "cancelled", steps=_STEPS), 10.0),
+        ]
         running = [
-            _cancel_running(site, client, archives, rng) for _ in range(profile.running_cancels)
+            _cancel_running(site, client, rng, *kinds[turn % 2])
+            for turn in range(profile.running_cancels)
         ]
         queued = _cancel_queued(site, client, archives, profile.queued_cancels)
     promises.keep_all(
@@ -46,20 +55,31 @@ def test_cancelling_at_any_point(
     )
 
 
-def _cancel_running(site: Site, client: TemiClient, archives: Path, rng: random.Random) -> float:
-    job_id = upload(client, _LARGE, archives)
+def _cancel_running(
+    site: Site,
+    client: TemiClient,
+    rng: random.Random,
+    create: Callable[[], str],
+    latest: float,
+) -> float:
+    """Seconds from the wish, up to `latest` seconds after the job has started, to the end."""
+    job_id = create()
     wait_until(lambda: job_row(site.runtime, job_id).status != "queued", "it runs")
-    time.sleep(rng.uniform(0.0, 2.5))
+    time.sleep(rng.uniform(0.0, latest))
     started = time.monotonic()
     try:
         client.cancel(job_id)
     except ApiError as error:
         if error.code == "job_finished":  # it was quicker
-            return _cancel_running(site, client, archives, rng)
+            return _cancel_running(site, client, rng, create, latest)
         raise
     wait_until(lambda: job_row(site.runtime, job_id).status == "cancelled", "it has ended")
     took = time.monotonic() - started
-    assert client.dataset(job_row(site.runtime, job_id).dataset_id).status != "ready"
+    job = job_row(site.runtime, job_id)
+    if job.kind == "ingest":
+        assert client.dataset(job.dataset_id).status != "ready"
+    else:
+        assert job.result is None
     return took
 
 

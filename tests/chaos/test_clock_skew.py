@@ -43,7 +43,6 @@ def test_the_library_moves_the_clock(skewed: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.usefixtures("only_in_full")
 def test_clocks_an_hour_apart(
     start_site: StartSite,
     own_postgres: Server,

@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import func, select
 
 from app.core.tables import Clustering, ModelVersion
-from temi_client import TemiClient
 from tests.chaos.conftest import StartSite
 from tests.chaos.killing import kill_at_random
 from tests.chaos.profile import Profile
@@ -17,6 +16,7 @@ from tests.chaos.site import Site, wait_until
 from tests.chaos.work import (
     KINDS,
     Uploads,
+    cluster,
     clustering_bits,
     count_open,
     job_row,
@@ -64,12 +64,13 @@ def test_training_survives_kills(
     with start_any_site(max_crashes=_PATIENCE) as site, site.client() as client:
         ingest = client.wait(upload(client, 0, archives))
         dataset_id = job_row(site.runtime, ingest.id).dataset_id
-        reference = client.wait(_cluster(client, dataset_id, "calm")).id
+        reference = client.wait(cluster(client, dataset_id, "calm", steps=_STEPS)).id
         jobs: list[str] = []
 
         def keep_busy() -> None:
             while len(jobs) < profile.cluster_jobs or count_open(site.runtime) == 0:
-                jobs.append(_cluster(client, dataset_id, f"disturbed-{len(jobs)}"))
+                name = f"disturbed-{len(jobs)}"
+                jobs.append(cluster(client, dataset_id, name, steps=_STEPS))
 
         killed = kill_at_random(site, rng, profile.cluster_kills, (3.0, 12.0), keep_busy)
         wait_until(lambda: count_open(site.runtime) == 0, "all jobs have ended", 600)
@@ -84,10 +85,6 @@ def test_training_survives_kills(
             f"{killed.total()} kills ({_told(killed)}), {len(jobs)} jobs",
             kept=not lost and not different and doubled == 0,
         )
-
-
-def _cluster(client: TemiClient, dataset_id: str, name: str) -> str:
-    return client.cluster(dataset_id, 3, model_name=name, steps=_STEPS, n_heads=2, seed=1).id
 
 
 def _made(site: Site) -> int:

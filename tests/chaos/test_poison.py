@@ -17,11 +17,10 @@ _WAIT_SECONDS = 60.0
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.usefixtures("only_in_full")
 def test_a_poisonous_job(
-    start_any_site: StartSite, archives: Path, profile: Profile, promises: Promises
+    start_some_site: StartSite, archives: Path, profile: Profile, promises: Promises
 ) -> None:
-    with start_any_site(workers=1) as site, site.client() as client:
+    with start_some_site(workers=1) as site, site.client() as client:
         poison = upload(client, 0, archives)
         stopping = threading.Event()
         hunter = threading.Thread(target=_hunt, args=(site, poison, stopping))

@@ -2,7 +2,9 @@
 
 import random
 import signal
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +57,23 @@ def _disturb(site: Site, archives: Path, rng: random.Random) -> str:
     time.sleep(rng.uniform(0.0, 2.5))  # while it starts, reads, writes or ends
     for worker in site.busy_workers():
         _stop(worker)
-    if job_row(site.runtime, job_id).status == "succeeded":  # too late for this one
+    if job_row(site.runtime, job_id).status == "succeeded" or _is_locked(site):  # not this one
         _wake(site)
         return _disturb(site, archives, rng)
     wait_until(lambda: job_row(site.runtime, job_id).status == "succeeded", "it is done")
     return job_id
+
+
+def _is_locked(site: Site) -> bool:
+    """SQLite only: one that is stopped within a write keeps the file until it is continued."""
+    if site.runtime.db.engine.name != "sqlite":
+        return False
+    with closing(sqlite3.connect(site.runtime.db.engine.url.database or "", timeout=1)) as file:
+        try:
+            file.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+    return False
 
 
 def _stop(worker: Member) -> None:

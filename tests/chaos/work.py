@@ -26,7 +26,7 @@ def archive(kind: int, folder: Path) -> Path:
     """Some tiny pictures; the last kind has so many that a kill finds it in the middle."""
     path = folder / f"kind-{kind}.zip"
     if not path.exists():
-        count = 2_500 if kind == KINDS - 1 else 24 + kind
+        count = 1_000 if kind == KINDS - 1 else 24 + kind
         pictures = [jpeg_bytes((40 * kind, 8 * n, 31 * n % 256)) for n in range(32)]
         files = {f"{n:04d}.jpg": pictures[n % 32] + n.to_bytes(4) for n in range(count)}
         path.write_bytes(zip_of(files | {"not-a-picture.jpg": b"text"}))
@@ -83,6 +83,12 @@ class Uploads:
 
 def upload(client: TemiClient, kind: int, folder: Path) -> str:
     return client.upload_dataset(archive(kind, folder), name=f"kind {kind}").id
+
+
+def cluster(client: TemiClient, dataset_id: str, model: str, *, steps: int) -> str:
+    """The same dataset and the same steps give the same bits."""
+    job = client.cluster(dataset_id, 3, model_name=model, steps=steps, n_heads=2, seed=1)
+    return job.id
 
 
 def count_open(runtime: Runtime, *, patient: bool = False) -> int:
