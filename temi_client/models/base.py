@@ -15,7 +15,7 @@ class ErrorInfo(Answer):
 
 class Check(Answer):
     ok: bool
-    status: str | None = None  # ok, warning, failed or unknown
+    status: str | None = None  # ok, warning, starting, failed or unknown
     detail: str | None = None
     hint: str | None = None
     seconds: float | None = None
