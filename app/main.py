@@ -1,6 +1,5 @@
 """The API as an ASGI application."""
 
-import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -74,10 +73,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         tracing.start_tracing(settings, "api")
         settings.temporary_dir.mkdir(parents=True, exist_ok=True)
         tempfile.tempdir = str(settings.temporary_dir)  # uploads wait on the storage's disk
-        warming = asyncio.create_task(warmth.run())
+        await warmth.start()
         with notice_stop(runtime.stopping):
             yield
-        warming.cancel()
+        warmth.stop()
         serving.close()
         tracing.stop_tracing()
         runtime.db.dispose()

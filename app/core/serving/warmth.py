@@ -19,6 +19,7 @@ from app.core.serving.references import References
 from app.core.serving.service import Serving
 from app.core.tables import Model, ModelVersion
 
+_LIST_SECONDS = 2.0  # to learn what is in use; a database that is away delays no start
 _LOOK_SECONDS = 2.0
 _NOTE_SECONDS = 60.0  # between two notes of one version
 _LONGEST_START = 120.0  # then it is ready without them
@@ -44,26 +45,40 @@ class Warmth:
         seconds = time.monotonic() - self._started
         return Finding("starting", seconds, f"loading {self._loading}", "wait: it takes seconds")
 
-    async def run(self) -> None:
+    async def start(self) -> None:
+        """Returns when it is known what has to be loaded, so that nobody finds us ready before."""
+        in_use: list[Version] = []
+        try:
+            async with asyncio.timeout(_LIST_SECONDS):
+                in_use = await asyncio.to_thread(self._lately)
+        except Exception as error:  # noqa: BLE001 - they are loaded when somebody asks
+            log.warning("models_in_use_not_known", reason=repr(error)[:300])
+        self._loading = _reference(in_use[0]) if in_use else None
+        self._task = asyncio.create_task(self._run(in_use))
+
+    def stop(self) -> None:
+        self._task.cancel()
+
+    async def _run(self, in_use: list[Version]) -> None:
         try:
             async with asyncio.timeout(_LONGEST_START):
-                await self._load_what_is_in_use()
+                await self._load(in_use)
         except Exception as error:  # noqa: BLE001 - they are loaded when somebody asks
-            log.warning("models_in_use_not_loaded", reason=str(error)[:300])
+            log.warning("models_in_use_not_loaded", reason=repr(error)[:300])
         self._loading = None
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             try:
                 await self._write_down()
             except Exception as error:  # noqa: BLE001 - the next time is soon
-                log.warning("models_in_use_not_noted", reason=str(error)[:300])
+                log.warning("models_in_use_not_noted", reason=repr(error)[:300])
 
-    async def _load_what_is_in_use(self) -> None:
+    async def _load(self, in_use: list[Version]) -> None:
         loaded = 0
-        for tenant, name, version in await asyncio.to_thread(self._lately):
-            self._loading = f"{name}/versions/{version}"
+        for version in in_use:
+            self._loading = _reference(version)
             try:
-                target = await asyncio.to_thread(self._references.look, tenant, self._loading)
+                target = await asyncio.to_thread(self._references.look, version[0], self._loading)
                 await asyncio.shield(self._serving.load(target.files, target.sample))
             except ServiceError as error:
                 log.warning("model_in_use_not_loaded", model=self._loading, reason=str(error))
@@ -106,3 +121,8 @@ class Warmth:
                     .values(served_at=db_now())
                     .execution_options(synchronize_session=False)
                 )
+
+
+def _reference(version: Version) -> str:
+    _, name, number = version
+    return f"{name}/versions/{number}"
