@@ -18,6 +18,7 @@ _BUSY_MS = 30_000  # a writer waits this long for another one's transaction
 _STATEMENT_SECONDS = 60.0
 _MORE_SECONDS = 5.0  # for the server itself to end a statement that takes too long
 _PAUSE_SECONDS = 20.0  # within a transaction that writes; less than a lease
+_LOCK_SHARE = 0.5  # of that, for a row that another one holds
 
 
 class Database:
@@ -34,7 +35,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        with Session(self.engine, expire_on_commit=False) as session:
+        with _reader(self.engine) as session:
             yield session
 
     @contextmanager
@@ -54,20 +55,36 @@ class Database:
             engine = engine.execution_options(
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )
-        with Session(engine, expire_on_commit=False) as session:
+        with _reader(engine) as session:
             yield session
 
     def dispose(self) -> None:
         self.engine.dispose()
 
 
+@contextmanager
+def _reader(engine: Engine) -> Iterator[Session]:
+    """What was read stays read if the server goes away before the transaction has ended."""
+    session = Session(engine, expire_on_commit=False)
+    try:
+        yield session
+    finally:
+        try:
+            session.close()
+        except DBAPIError as error:
+            if not is_gone(error):
+                raise
+            session.invalidate()
+
+
 def is_gone(error: DBAPIError) -> bool:
-    """The server could not be reached, or ended the connection: no fault of the statement."""
+    """The server could not be reached, ended the connection, or let a stopped process keep its
+    rows from us: no fault of the statement."""
     if not isinstance(error.orig, psycopg.Error):
         return False  # SQLite is a file: it does not come back by waiting
     state = error.orig.sqlstate
-    # connection lost; server shuts down; the transaction had a pause that was too long
-    return state is None or state.startswith(("08", "57P", "25P03"))
+    # connection lost; server shuts down; too long a pause in a transaction; too long for a lock
+    return state is None or state.startswith(("08", "57P", "25P03", "55P03"))
 
 
 def _create_engine(url: str, statement_seconds: float, pause_seconds: float) -> Engine:
@@ -94,12 +111,19 @@ def _create_engine(url: str, statement_seconds: float, pause_seconds: float) -> 
     def _connect(_dialect: Any, _record: Any, args: list[Any], options: dict[str, Any]) -> Any:
         return patient.connect(*args, **options)
 
+    pause_ms = round(pause_seconds * 1000)
+    # A process that is stopped here, or its whole machine, would keep its rows locked. What its
+    # other threads were waiting for, they would hold next, each for another pause: whoever waits
+    # for a lock gives up before that.
+    limits = (
+        f"SELECT set_config('idle_in_transaction_session_timeout', '{pause_ms}', true), "
+        f"set_config('lock_timeout', '{round(pause_ms * _LOCK_SHARE)}', true)"
+    )
+
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        # A process that is stopped here, or its whole machine, would keep its rows locked.
         if _writes(connection):
-            pause = f"SET LOCAL idle_in_transaction_session_timeout = {round(pause_seconds * 1000)}"
-            connection.exec_driver_sql(pause)
+            connection.exec_driver_sql(limits)
 
     @event.listens_for(engine, "handle_error")
     def _name_rightly(context: ExceptionContext) -> None:

@@ -267,6 +267,7 @@ def due_for_hint(session: Session) -> Sequence[Job]:
         .where(open_job, Job.hint_at <= db_now())
         .order_by(Job.id)
         .limit(_HINTS_A_SWEEP)
+        .with_for_update(skip_locked=True)  # a row that somebody holds on to keeps no other waiting
         .scalar_subquery()
     )
     backoff: ColumnElement[float] = case(

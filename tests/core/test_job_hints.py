@@ -60,3 +60,14 @@ def test_two_sweepers_do_not_send_the_same_hint(any_runtime: Runtime, make_job: 
             other = pool.submit(send_hints, any_runtime)  # waits for our rows
             time.sleep(0.2)
         assert (sorted(first), other.result()) == (ids, [])
+
+
+@pytest.mark.parametrize("any_settings", ["postgresql"], indirect=True)
+def test_a_row_that_somebody_holds_on_to_keeps_no_other_waiting(
+    any_runtime: Runtime, make_job: MakeJob
+) -> None:
+    held, other = make_job(), make_job()
+    with any_runtime.db.write() as session:
+        session.execute(update(Job).where(Job.id == held.id).values(hints=0))
+        assert send_hints(any_runtime) == [other.id]
+    assert send_hints(any_runtime) == [held.id]

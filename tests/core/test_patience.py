@@ -74,6 +74,36 @@ def test_a_writer_that_is_stopped_keeps_its_rows_for_a_while_only(postgres_url: 
         db.dispose()
 
 
+def test_nobody_waits_for_a_row_until_it_is_theirs_to_keep(postgres_url: str) -> None:
+    """A process that is stopped in several transactions would hold the row in each, in turn."""
+    db = Database(postgres_url, pause_seconds=2.0)
+    with db.write() as session:
+        session.execute(text("CREATE TABLE wanted (n int)"))
+        session.execute(text("INSERT INTO wanted VALUES (0)"))
+    with db.write() as session:
+        session.execute(text("UPDATE wanted SET n = 1"))
+        started = time.monotonic()
+        with pytest.raises(OperationalError, match="lock") as caught, db.write() as theirs:
+            theirs.execute(text("UPDATE wanted SET n = 2"))
+        assert 0.5 < time.monotonic() - started < 1.9
+        assert is_gone(caught.value)  # whoever was kept out is not to blame
+    with db.read() as session:
+        assert session.scalar(text("SELECT n FROM wanted")) == 1
+    db.dispose()
+
+
+def test_what_was_read_is_read_even_if_the_server_goes_away(postgres_url: str) -> None:
+    db, other = Database(postgres_url), Database(postgres_url)
+    with db.read() as session:
+        pid = session.scalar(text("SELECT pg_backend_pid()"))
+        with other.read() as theirs:
+            theirs.execute(text(f"SELECT pg_terminate_backend({pid})"))
+    with db.read() as session:
+        assert session.scalar(text("SELECT 1")) == 1
+    for each in (db, other):
+        each.dispose()
+
+
 def test_who_only_reads_may_take_a_break(postgres_url: str) -> None:
     db = Database(postgres_url, pause_seconds=0.2)
     with db.read() as session:
