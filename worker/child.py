@@ -8,7 +8,6 @@ from multiprocessing.connection import Connection
 import structlog
 from sqlalchemy.exc import OperationalError
 
-from app.core.db import is_gone
 from app.core.errors import LeaseLost, ServiceError, StorageUnavailable
 from app.core.jobs import Progress
 from app.core.logs import adopt_libraries, bind_process, configure_logging
@@ -19,6 +18,7 @@ from app.core.storage import raise_if_full
 from app.core.tables import Job
 from app.core.tracing import trace_id_of
 from temi.errors import InvalidConfig, TemiError, UnknownBackbone, WeightsUnavailable
+from worker import processes
 from worker.context import Holding, JobContext, News, StageBegan
 
 Message = Progress | News | Holding | dict[str, object]
@@ -39,7 +39,6 @@ _KINDS = {
     "map": ("worker.map", "run_map"),
     "export": ("worker.export", "run_export"),
 }
-OUTAGE = 75  # the exit code of a job that could go on if only database and storage were there
 log = structlog.get_logger()
 
 
@@ -52,12 +51,7 @@ def main(
     try:
         _main(Runtime(settings), job_id, fence, connection)
     except Exception as error:
-        if isinstance(error, OperationalError) and is_gone(error):
-            log.warning("database_gone", reason=str(error.orig))
-            sys.exit(OUTAGE)
-        if isinstance(error, StorageUnavailable):
-            log.warning("storage_gone", reason=error.detail)
-            sys.exit(OUTAGE)
+        processes.exit_if_outage(error)
         log.critical("uncaught_exception", exc_info=True)
         sys.exit(1)  # multiprocessing would print what is no line of the log
 

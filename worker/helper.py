@@ -20,6 +20,7 @@ from app.core.settings import Settings
 from app.core.shards import Held, claim_shard
 from app.core.tables import Job, Shard
 from app.core.tracing import trace_id_of
+from worker import processes
 from worker.artefacts import load_json
 from worker.context import Holding, JobContext
 from worker.sharding import Maker, do_shard
@@ -43,7 +44,9 @@ def main(
     bind_process(pid=os.getpid())
     try:
         help_with(Runtime(settings), shard_id, worker, connection.send)
-    except Exception as error:  # the job's own worker will find it, too, and say it
+    except Exception as error:
+        processes.exit_if_outage(error)
+        # The job's own worker will find it, too, and say it.
         log.warning("help_given_up", exc_info=True)
         connection.send({"detail": f"{type(error).__name__}: {error}"})
         sys.exit(0)

@@ -17,6 +17,7 @@ from worker.context import Holding
 from worker.metrics import metrics
 from worker.presence import presence, worker_name
 from worker.watchdog import Watchdog
+from worker.writing import write_while
 
 _TICK_SECONDS = 0.5
 log = structlog.get_logger()
@@ -75,6 +76,10 @@ class Help:
                         log.info("help_not_wanted")
                         return True
                 process.join()
+                if process.exitcode == processes.OUTAGE:
+                    self._release(crashed=False)
+                    stopping.wait(self._runtime.settings.sweep_seconds)
+                    return True
                 return self._conclude(process.exitcode or 0)
             finally:
                 processes.end(process)
@@ -111,20 +116,29 @@ class Help:
         except DBAPIError as error:
             metrics.heartbeat_failures.inc()
             log.warning("heartbeat_failed", reason=str(error.orig))
-            return now - self._alive_at < settings.self_kill_seconds
+            return not self._overdue
         self._dog.feed()
         self._alive_at = now
         # The child may have ended this piece and claimed the next one in the meantime.
         return kept or held != self._held
 
+    @property
+    def _overdue(self) -> bool:
+        """The lease may not be ours much longer."""
+        return time.monotonic() - self._alive_at > self._runtime.settings.self_kill_seconds
+
     def _conclude(self, exit_code: int) -> bool:
-        died = exit_code != 0 and self._error is None
-        if died and not self._dog.has_bitten:
+        died = exit_code != 0 and self._error is None and not self._dog.has_bitten
+        if died:
             log.error("child_died", exit_code=exit_code)
-        self._release(crashed=died and not self._dog.has_bitten)
+        self._release(crashed=died)
         return not died and self._error is None
 
     def _release(self, *, crashed: bool) -> None:
-        if self._held is not None:
-            with self._runtime.db.write() as session:
-                release_shard(session, self._held, crashed=crashed)
+        held = self._held
+        if held is not None:
+            write_while(
+                self._runtime.db,
+                lambda: not self._overdue,
+                lambda session: release_shard(session, held, crashed=crashed),
+            )

@@ -2,10 +2,20 @@
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
+
+import structlog
+from sqlalchemy.exc import OperationalError
+
+from app.core.db import is_gone
+from app.core.errors import StorageUnavailable
+
+OUTAGE = 75  # the exit code of one that could go on if only database and storage were there
+log = structlog.get_logger()
 
 
 def start(
@@ -24,3 +34,13 @@ def end(process: BaseProcess) -> None:
     if process.is_alive():
         process.kill()
     process.join()
+
+
+def exit_if_outage(error: Exception) -> None:
+    """From within such a process: nobody is to blame, and another attempt may be luckier."""
+    if isinstance(error, OperationalError) and is_gone(error):
+        log.warning("database_gone", reason=str(error.orig))
+        sys.exit(OUTAGE)
+    if isinstance(error, StorageUnavailable):
+        log.warning("storage_gone", reason=error.detail)
+        sys.exit(OUTAGE)

@@ -32,6 +32,7 @@ from worker.metrics import metrics
 from worker.presence import presence, worker_name
 from worker.stage_watch import StageWatch
 from worker.watchdog import Watchdog
+from worker.writing import write_while
 
 _TICK_SECONDS = 0.5
 _PROGRESS_SECONDS = 1.0
@@ -238,7 +239,7 @@ class Attempt:
             log.error("child_died", exit_code=exit_code)
             if self._progress is not None:
                 self._write(self._beat)  # a checkpoint it told of just before it died counts
-            excused = exit_code == child.OUTAGE or self._dog.has_bitten
+            excused = exit_code == processes.OUTAGE or self._dog.has_bitten
             self._release(crashed=not excused)
         else:
             self._note_end()
@@ -263,17 +264,7 @@ class Attempt:
         self.outcome = "crashed" if crashed else "released"
 
     def _write(self, action: Callable[[Session], object]) -> None:
-        """A database that restarts is back in seconds, and until then the job is ours."""
-        while True:
-            try:
-                with self._runtime.db.write() as session:
-                    action(session)
-                return
-            except DBAPIError as error:
-                if self._overdue:
-                    raise
-                log.warning("write_failed", reason=str(error.orig))
-            time.sleep(_TICK_SECONDS)
+        write_while(self._runtime.db, lambda: not self._overdue, action)
 
 
 def _with_checkpoint(progress: Progress) -> Progress:

@@ -9,7 +9,7 @@ from app.core.runtime import Runtime
 from app.core.settings import Settings
 from tests.images import jpeg_bytes, zip_of
 from tests.worker.conftest import AddIngest
-from worker.child import OUTAGE
+from worker.processes import OUTAGE
 
 _CHILD = """
 import multiprocessing, os, sys

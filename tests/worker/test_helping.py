@@ -164,6 +164,23 @@ def test_what_this_worker_cannot_do_is_left_to_the_jobs_own(runtime: Runtime, of
     assert not ring_for_help(runtime)
 
 
+def test_a_storage_that_is_gone_is_no_reason_to_decline(
+    make_settings: MakeSettings, runtime: Runtime, offer: Offer
+) -> None:
+    offer()
+    bucket = {"storage_url": "s3://none", "s3_endpoint": "http://127.0.0.1:9"}
+    cut_off = Runtime(make_settings(**bucket, s3_access_key="a", s3_secret_key="b"))
+    stopping = threading.Event()
+    thread = threading.Thread(target=run_waiting, args=(cut_off, stopping))
+    thread.start()
+    _wait(lambda: max(shard.fence for shard in shards(runtime)) >= 2, seconds=90)
+    stopping.set()
+    thread.join(60)
+    assert [(shard.crashes, shard.done_at) for shard in shards(runtime)] == [(0, None)] * 3
+    assert presence.declined == set()
+    cut_off.db.dispose()
+
+
 def test_only_idle_workers_ring_for_help(runtime: Runtime, offer: Offer) -> None:
     assert not ring_for_help(runtime)
     offer()
