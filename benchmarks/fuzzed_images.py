@@ -88,20 +88,25 @@ def fuzz(count: int, seed: int = 0) -> dict[str, float]:
     return {"files": count, "slowest seconds": round(slowest, 3), **outcomes}
 
 
-def fuzz_service(count: int, seed: int = 0) -> dict[str, int]:
-    """The same files as one upload, and a thumbnail of each that was taken: statuses by count."""
+def packed(count: int, seed: int = 0) -> bytes:
+    """The same files as one archive."""
     rng, originals = random.Random(seed), samples()
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
         for number in range(count):
             archive.writestr(f"{number}.jpg", damage(rng.choice(originals), rng))
+    return out.getvalue()
+
+
+def fuzz_service(count: int, seed: int = 0) -> dict[str, int]:
+    """All in one upload, and a thumbnail of each that was taken: statuses by count."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(_env_file=None, data_dir=Path(folder), max_bad_fraction=1.0)
         runtime = Runtime(settings)
         upgrade(runtime.db)
         statuses: collections.Counter[str] = collections.Counter()
         with TestClient(create_app(settings), raise_server_exceptions=False) as client:
-            job = client.post("/v1/datasets", content=packed.getvalue())
+            job = client.post("/v1/datasets", content=packed(count, seed))
             statuses[f"upload {job.status_code}"] += 1
             work_on(runtime, job.json()["id"])
             with runtime.db.read() as session:

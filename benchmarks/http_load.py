@@ -30,15 +30,21 @@ def multipart_request(host: str, path: str, name: str, data: bytes) -> bytes:
 
 @dataclass
 class Result:
-    """Seconds of each answer by status, and when it came."""
+    """Seconds of each answer by status."""
 
     taken: dict[int, list[float]] = field(default_factory=dict)
-    bodies: dict[int, bytes] = field(default_factory=dict)  # one of each status
+    heads: dict[int, bytes] = field(default_factory=dict)  # one of each status
     broken: int = 0  # connections that ended without an answer
 
-    def add(self, status: int, seconds: float, body: bytes) -> None:
+    def add(self, status: int, seconds: float, head: bytes) -> None:
         self.taken.setdefault(status, []).append(seconds)
-        self.bodies.setdefault(status, body)
+        self.heads.setdefault(status, head)
+
+    def join(self, other: "Result") -> None:
+        for status, seconds in other.taken.items():
+            self.taken.setdefault(status, []).extend(seconds)
+        self.heads |= other.heads
+        self.broken += other.broken
 
     def count(self, status: int) -> int:
         return len(self.taken.get(status, ()))
@@ -82,7 +88,7 @@ class _Client:
             pass
 
     def receive(self) -> tuple[int, bytes] | None:
-        """Status and body, once they are complete."""
+        """Status and head, once the answer is complete."""
         data = self.socket.recv(65536)
         if not data:
             raise ConnectionError
@@ -94,7 +100,7 @@ class _Client:
         length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
         if len(self.received) < end + 4 + length:
             return None
-        return int(head.split(b" ", 2)[1]), bytes(self.received[end + 4 : end + 4 + length])
+        return int(head.split(b" ", 2)[1]), head
 
 
 def run_load(

@@ -125,25 +125,19 @@ def middle(rows: list[Row]) -> Row:
 def overload(service: Service, pid: int, capacity: float, minutes: float) -> Row:
     """Twice what it can do; memory at the end beside that after the first tenth."""
     piece = minutes * 60 / 10
-    memory, answered, refused, other, broken = [], [], 0, 0, 0
+    found, memory = Result(), []
     for _ in range(10):
-        result = service.load(600, piece, rate=2 * capacity)
-        answered += result.taken.get(200, [])
-        refused += result.count(429)
-        other += sum(
-            len(taken) for status, taken in result.taken.items() if status not in (200, 429)
-        )
-        broken += result.broken
+        found.join(service.load(600, piece, rate=2 * capacity))
         memory.append(_memory(pid))
-    answered.sort()
+    answered = sorted(found.taken.get(200, []))
     return {
         "minutes": minutes,
         "asked/s": 2 * capacity,
         "answered/s": len(answered) / (minutes * 60),
         "answered": len(answered),
-        "429": refused,
-        "other": other,
-        "broken": broken,
+        "429": found.count(429),
+        "other": sum(found.count(status) for status in found.taken if status not in (200, 429)),
+        "broken": found.broken,
         "p50 ms": answered[len(answered) // 2] * 1e3,
         "p99 ms": answered[int(len(answered) * 0.99)] * 1e3,
         "MB first": memory[0] / MB,

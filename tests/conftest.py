@@ -24,6 +24,7 @@ from app.core.settings import Settings, get_settings
 from app.core.tables import Base
 from app.main import create_app
 from tests.buckets import new_bucket
+from tests.promises import Promises, as_markdown, as_text, rows_of
 from tests.servers import run_postgres, run_redis, run_s3
 
 MakeSettings = Callable[..., Settings]
@@ -42,6 +43,32 @@ _TIMES = {
 }
 _PATIENCE = {"predict_seconds": 120.0, "predict_load_seconds": 120.0}  # on a busy machine
 _FORMS = ("torch",)  # what is quickest for a crowd is measured by tests of its own
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--promises", type=Path, help="a file for their table, as Markdown")
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    reports = (report for found in terminalreporter.stats.values() for report in found)
+    rows = rows_of(report for report in reports if isinstance(report, pytest.TestReport))
+    if not rows:
+        return
+    terminalreporter.section("promises")
+    for line in as_text(rows):
+        terminalreporter.write_line(line)
+    if path := config.getoption("--promises"):
+        path.write_text(as_markdown(rows), encoding="utf-8")
+
+
+@pytest.fixture
+def promises(request: pytest.FixtureRequest) -> Iterator[Promises]:
+    """The rows that a test adds to the table of what is promised."""
+    found = Promises(request.node)
+    yield found
+    found.close()
 
 
 @pytest.fixture(autouse=True, scope="session")

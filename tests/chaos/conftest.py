@@ -1,7 +1,7 @@
 """Real processes and real servers, disturbed in every way that is promised to be harmless.
 
 `make chaos` runs all of it, `make test` a little of each. Every scenario writes what it has
-reached as rows of one table, which is shown at the end.
+reached as rows of one table (tests/promises.py), which is shown at the end.
 """
 
 import random
@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.profile import PROFILES, Profile
-from tests.chaos.report import Promises, as_markdown, as_text, rows_of
 from tests.chaos.site import Site
 from tests.servers import Server, start_postgres, start_redis
 
@@ -23,22 +22,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("chaos")
     group.addoption("--chaos", choices=sorted(PROFILES), default="short", help="how much of it")
     group.addoption("--chaos-seed", type=int, default=_SEED, help="who is hit, and when")
-    group.addoption("--chaos-report", type=Path, help="a file for the table, as Markdown")
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    reports = (report for found in terminalreporter.stats.values() for report in found)
-    rows = rows_of(report for report in reports if isinstance(report, pytest.TestReport))
-    if not rows:
-        return
-    terminalreporter.section(f"chaos, seed {_seed(config)}")
-    for line in as_text(rows):
-        terminalreporter.write_line(line)
-    path: Path | None = config.getoption("--chaos-report", default=None)
-    if path is not None:
-        path.write_text(as_markdown(rows), encoding="utf-8")
 
 
 def _seed(config: pytest.Config) -> int:
@@ -53,13 +36,6 @@ def profile(request: pytest.FixtureRequest) -> Profile:
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> random.Random:
     return random.Random(f"{_seed(request.config)} {request.node.name}")
-
-
-@pytest.fixture
-def promises(request: pytest.FixtureRequest) -> Iterator[Promises]:
-    found = Promises(request.node)
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="session")

@@ -18,9 +18,10 @@ def kill_at_random(
     rng: random.Random,
     kills: int,
     pause: tuple[float, float],
-    keep_busy: Callable[[], None] = lambda: None,
+    get_ready: Callable[[int], None],
 ) -> Counter[str]:
-    """Returns how many of each were killed; `keep_busy` is called before each, for more jobs."""
+    """Returns how many of each were killed; `get_ready` is called with their number before each,
+    for more jobs, or for some of them to end."""
     killed: Counter[str] = Counter()
     choose: dict[str, Callable[[], list[psutil.Process]]] = {
         "job process": lambda: [job for worker in site.workers for job in worker.jobs()],
@@ -28,7 +29,7 @@ def kill_at_random(
         "API": lambda: [_process(api) for api in site.apis if not api.dead],
     }
     while killed.total() < kills:
-        keep_busy()
+        get_ready(killed.total())
         time.sleep(rng.uniform(*pause))
         (kind,) = rng.choices(list(_VICTIMS), list(_VICTIMS.values()))
         victim = _wait_for_one(choose[kind], rng)

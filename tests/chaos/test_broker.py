@@ -13,8 +13,8 @@ import redis
 from temi_client import TemiClient
 from tests.chaos.conftest import StartSite
 from tests.chaos.profile import Profile
-from tests.chaos.report import Promises, Row, longest
 from tests.chaos.work import KINDS, Uploads, tally, undisturbed, upload
+from tests.promises import Promises, Row, longest
 from tests.servers import Server, frozen
 
 _SMALL = range(KINDS - 1)

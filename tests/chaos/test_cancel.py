@@ -10,9 +10,9 @@ import pytest
 from temi_client import ApiError, TemiClient
 from tests.chaos.conftest import StartSite
 from tests.chaos.profile import Profile
-from tests.chaos.report import Promises, Row, longest
 from tests.chaos.site import Site, wait_until
 from tests.chaos.work import KINDS, cluster, job_row, upload
+from tests.promises import Promises, Row, longest
 
 _LARGE = KINDS - 1
 _STEPS = 100_000  # nobody waits for their end

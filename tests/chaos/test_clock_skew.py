@@ -10,8 +10,8 @@ import pytest
 
 from tests.chaos.conftest import StartSite
 from tests.chaos.profile import Profile
-from tests.chaos.report import Promises
 from tests.chaos.work import KINDS, Uploads, job_row, tally, undisturbed
+from tests.promises import Promises
 from tests.servers import Server
 
 _HOUR = 3600

@@ -12,9 +12,9 @@ import pytest
 
 from tests.chaos.conftest import StartSite
 from tests.chaos.profile import Profile
-from tests.chaos.report import Promises, Row, longest
 from tests.chaos.site import wait_until
 from tests.chaos.work import KINDS, Uploads, tally, undisturbed
+from tests.promises import Promises, Row, longest
 from tests.servers import Server, frozen
 
 _BACK_SECONDS = 10.0

@@ -13,9 +13,9 @@ from PIL import Image
 
 from temi_client import JobFailed, TemiClient
 from tests.chaos.conftest import StartSite
-from tests.chaos.report import Promises, Row
 from tests.chaos.work import dataset_bits, job_row, undisturbed
 from tests.images import zip_of
+from tests.promises import Promises, Row
 
 _DISK_MB = 24
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from app.core.tables import Clustering, ModelVersion
+from app.core.tables import Clustering, Job, ModelVersion
 from tests.chaos.conftest import StartSite
 from tests.chaos.killing import kill_at_random
 from tests.chaos.profile import Profile
-from tests.chaos.report import Promises
 from tests.chaos.site import Site, wait_until
 from tests.chaos.work import (
     KINDS,
@@ -24,9 +23,11 @@ from tests.chaos.work import (
     undisturbed,
     upload,
 )
+from tests.promises import Promises
 
 _PATIENCE = 1_000  # crashes: random kills may well hit one job three times in a row
 _STEPS = 60
+_AHEAD = 3  # kills that may come before the jobs they are meant for
 
 
 @pytest.mark.timeout(1200)
@@ -41,13 +42,20 @@ def test_ingest_jobs_survive_kills(
         jobs, bits = undisturbed(site, archives, range(KINDS))
         kinds = (rng.randrange(KINDS) for _ in count())
         with Uploads(site, archives, kinds, least=profile.ingest_jobs) as uploads:
-            killed = kill_at_random(site, rng, profile.ingest_kills, pause=(0.2, 1.6))
+
+            def spread(killed: int) -> None:
+                """Over all jobs: without a break the first ones would take all the kills."""
+                ended = killed * profile.ingest_jobs // profile.ingest_kills - _AHEAD
+                wait_until(lambda: uploads.count_ended() >= ended, "more jobs have ended", 300)
+
+            killed = kill_at_random(site, rng, profile.ingest_kills, (0.1, 1.2), spread)
             uploads.finish()
         found = tally(site.runtime, jobs | uploads.jobs, bits)
         promises.keep(
             f"nothing lost, nothing doubled ({site.runtime.db.engine.name}, ingest)",
             f"0, 0, the same bits; {profile.ingest_kills} kills, {profile.ingest_jobs} jobs",
-            f"{found}; {killed.total()} kills ({_told(killed)}), {len(uploads.jobs)} jobs",
+            f"{found}; {killed.total()} kills ({_told(killed)}), {len(uploads.jobs)} jobs, "
+            f"{_hit(site)} of them hit",
             kept=found.clean and len(uploads.jobs) >= profile.ingest_jobs,
         )
 
@@ -67,7 +75,7 @@ def test_training_survives_kills(
         reference = client.wait(cluster(client, dataset_id, "calm", steps=_STEPS)).id
         jobs: list[str] = []
 
-        def keep_busy() -> None:
+        def keep_busy(_killed: int) -> None:
             while len(jobs) < profile.cluster_jobs or count_open(site.runtime) == 0:
                 name = f"disturbed-{len(jobs)}"
                 jobs.append(cluster(client, dataset_id, name, steps=_STEPS))
@@ -85,6 +93,12 @@ def test_training_survives_kills(
             f"{killed.total()} kills ({_told(killed)}), {len(jobs)} jobs",
             kept=not lost and not different and doubled == 0,
         )
+
+
+def _hit(site: Site) -> int:
+    """Jobs that took more than one attempt."""
+    with site.runtime.db.read() as session:
+        return session.scalar(select(func.count()).select_from(Job).where(Job.fence > 1)) or 0
 
 
 def _made(site: Site) -> int:

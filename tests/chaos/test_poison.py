@@ -9,9 +9,9 @@ import pytest
 
 from tests.chaos.conftest import StartSite
 from tests.chaos.profile import Profile
-from tests.chaos.report import Promises
 from tests.chaos.site import Site, wait_until
 from tests.chaos.work import count_open, job_row, upload
+from tests.promises import Promises
 
 _WAIT_SECONDS = 60.0
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.conftest import StartSite
-from tests.chaos.report import Promises
 from tests.chaos.site import wait_until
 from tests.chaos.work import KINDS, job_row, upload
+from tests.promises import Promises
 
 
 @pytest.mark.timeout(600)

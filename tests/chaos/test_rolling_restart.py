@@ -12,10 +12,10 @@ from app.core.tables import ModelVersion
 from temi_client import TemiClient
 from tests.chaos.conftest import StartSite
 from tests.chaos.profile import Profile
-from tests.chaos.report import Promises, Row, longest
 from tests.chaos.site import Member, Site, wait_until
 from tests.chaos.users import UPLOAD_SECONDS, SlowUser, Users
 from tests.chaos.work import KINDS, archive, cluster, count_open, dataset_bits, job_row, undisturbed
+from tests.promises import Promises, Row, longest
 
 _MODEL = "rolling"
 _ROUNDING = 0.001

@@ -14,9 +14,9 @@ import pytest
 from app.core.runtime import Runtime
 from tests.chaos.conftest import StartSite
 from tests.chaos.profile import Profile
-from tests.chaos.report import Promises
 from tests.chaos.site import SHORT_TIMES, Member, Site, wait_until
 from tests.chaos.work import KINDS, dataset_bits, job_row, undisturbed, upload
+from tests.promises import Promises
 
 _TIMES = SHORT_TIMES | {"lease_seconds": 3.0, "self_kill_seconds": 2.0, "heartbeat_seconds": 0.5}
 _LARGE = KINDS - 1

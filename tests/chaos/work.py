@@ -63,6 +63,9 @@ class Uploads:
             raise self._error
         wait_until(lambda: count_open(self.site.runtime) == 0, "all jobs have ended", seconds)
 
+    def count_ended(self) -> int:
+        return max(0, len(self.jobs) - count_open(self.site.runtime))
+
     def _run(self) -> None:
         try:
             with self.site.client() as client:
