@@ -33,7 +33,7 @@ test: $(READY) test-servers ## Run all tests, those of a file in one process
 
 chaos: $(READY) test-servers ## Kill, freeze and restart everything; show what was promised and reached (under 25 minutes)
 	CONTRACT_EXAMPLES=25 $(BIN)/python -m pytest tests/chaos tests/api/test_contract.py tests/api/test_tenancy.py \
-		--chaos full --numprocesses 2 --dist worksteal $(if $(REPORT),--promises $(REPORT))
+		--chaos full --numprocesses 3 --dist worksteal --durations 8 $(if $(REPORT),--promises $(REPORT))
 
 test-servers: # PostgreSQL comes with the packages; Redis from the machine or from Debian
 	@command -v redis-server >/dev/null || $(MAKE) --no-print-directory install-redis

@@ -67,17 +67,23 @@ class OneClient:
 
 class _Client:
     def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address)
+        self._address = address
+        self.received = bytearray()
+        self.started = 0.0
+        self.connect()
+
+    def connect(self) -> None:
+        self.socket = socket.create_connection(self._address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
         self.unsent = memoryview(b"")
-        self.received = bytearray()
-        self.started = 0.0
+        self.waits = False  # for an answer
 
     def start(self, request: bytes) -> None:
         self.unsent = memoryview(request)
         self.received.clear()
         self.started = time.perf_counter()
+        self.waits = True
         self.send()
 
     def send(self) -> None:
@@ -100,6 +106,7 @@ class _Client:
         length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
         if len(self.received) < end + 4 + length:
             return None
+        self.waits = False
         return int(head.split(b" ", 2)[1]), head
 
 
@@ -137,14 +144,15 @@ def run_load(
                 try:
                     answer = client.receive()
                 except ConnectionError:
+                    waited = client.waits  # else the server has ended a connection that was idle
                     selector.unregister(client.socket)
                     client.socket.close()
-                    client = _Client(address)
+                    client.connect()
                     selector.register(client.socket, selectors.EVENT_READ, client)
-                    result.broken += 1
-                    answer = None
-                    free.append(client)
-                    busy -= 1
+                    if waited:
+                        result.broken += 1
+                        free.append(client)
+                        busy -= 1
                     continue
                 if answer is not None:
                     result.add(answer[0], time.perf_counter() - client.started, answer[1])

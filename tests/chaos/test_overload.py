@@ -18,7 +18,7 @@ from tests.promises import Promises
 
 _MODEL = "wanted"
 _PIECES, _PIECE_SECONDS = 6, 15.0
-_SENDERS = 600  # connections
+_QUEUE, _SENDERS = 64, 200  # images that may wait, and connections: enough to fill it
 _MOST_GROWTH = 0.05
 _LATER = (429, 503)
 
@@ -26,7 +26,7 @@ _LATER = (429, 503)
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("only_in_full")
 def test_twice_the_capacity(start_site: StartSite, archives: Path, promises: Promises) -> None:
-    with start_site(workers=1) as site, site.client() as client:
+    with start_site(workers=1, predict_queue=_QUEUE) as site, site.client() as client:
         ingest = client.wait(upload(client, 0, archives))
         dataset_id = job_row(site.runtime, ingest.id).dataset_id
         client.wait(cluster(client, dataset_id, _MODEL, steps=5))
@@ -35,9 +35,10 @@ def test_twice_the_capacity(start_site: StartSite, archives: Path, promises: Pro
         address = ("127.0.0.1", place.port or 0)
         path = f"/v1/models/{_MODEL}:predict"
         request = multipart_request(place.netloc, path, "new.jpg", jpeg_bytes("teal", (640, 480)))
-        capacity = run_load(address, [request], clients=32, seconds=8).count(200) / 8
-        found, memory = Result(), []
-        for _ in range(_PIECES):
+        found, memory, capacity = Result(), [], 0.0
+        for _ in range(_PIECES):  # each time anew: the machine may be busy with something else
+            alone = run_load(address, [request], clients=32, seconds=3).count(200) / 3
+            capacity = max(capacity, alone)
             part = run_load(
                 address, [request], clients=_SENDERS, seconds=_PIECE_SECONDS, rate=2 * capacity
             )
