@@ -17,7 +17,6 @@ class Profile:
     running_cancels: int
     innocents: int  # jobs beside one that kills its process
     skewed_jobs: int
-    rolls: int  # every process once in each
 
 
 PROFILES = {
@@ -34,7 +33,6 @@ PROFILES = {
         running_cancels=2,
         innocents=1,
         skewed_jobs=2,
-        rolls=1,
     ),
     "full": Profile(
         ingest_jobs=100,
@@ -49,6 +47,5 @@ PROFILES = {
         running_cancels=25,
         innocents=5,
         skewed_jobs=10,
-        rolls=2,
     ),
 }

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from app.core.tables import ModelVersion
 from tests.chaos.conftest import StartSite
-from tests.chaos.site import Site
+from tests.chaos.site import Site, wait_until
 from tests.chaos.work import cluster, job_row, upload
 from tests.images import png_bytes
 from tests.promises import Promises
@@ -28,7 +28,7 @@ def test_flipped_bits(
     served, unharmed = 0, 0
     with start_site(workers=1) as site, httpx.Client(base_url=site.urls[0], timeout=120) as http:
         files = _second_version(site, archives)
-        assert _ask(http, 1)[0] == 200  # it is loaded
+        wait_until(lambda: _ask(http, 1)[0] == 200, "the first version is loaded")
         for number in range(_FLIPS):
             path = files[number % len(files)]
             whole = path.read_bytes()

@@ -11,7 +11,6 @@ from sqlalchemy import select
 from app.core.tables import ModelVersion
 from temi_client import TemiClient
 from tests.chaos.conftest import StartSite
-from tests.chaos.profile import Profile
 from tests.chaos.site import Member, Site, wait_until
 from tests.chaos.users import UPLOAD_SECONDS, SlowUser, Users
 from tests.chaos.work import KINDS, archive, cluster, count_open, dataset_bits, job_row, undisturbed
@@ -24,25 +23,22 @@ _STREAM_SECONDS = 5.0  # a look every half second, on a machine that is busy
 
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("only_in_full")
-def test_rolling_restart(
-    start_any_site: StartSite, archives: Path, profile: Profile, promises: Promises
-) -> None:
+def test_rolling_restart(start_any_site: StartSite, archives: Path, promises: Promises) -> None:
     slow, streams = [], []
     body = archive(0, archives).read_bytes()
     with start_any_site(apis=2) as site:
         jobs, bits = undisturbed(site, archives, [0])
         _serve(site, job_row(site.runtime, *jobs).dataset_id)
         with Users(site, body, _MODEL) as users:
-            for _ in range(profile.rolls):
-                for number, api in enumerate(site.apis):
-                    with SlowUser(site.urls[number], body) as user:
-                        time.sleep(UPLOAD_SECONDS / 4)
-                        streams.append(_seconds_of_a_stream(site, number, archives))
-                    _wait_for_successor(site, api)
-                    slow.append(user.status)
-                for worker in site.workers:
-                    worker.send(signal.SIGTERM)
-                    _wait_for_successor(site, worker)
+            for number, api in enumerate(site.apis):
+                with SlowUser(site.urls[number], body) as user:
+                    time.sleep(UPLOAD_SECONDS / 4)
+                    streams.append(_seconds_of_a_stream(site, number, archives))
+                _wait_for_successor(site, api)
+                slow.append(user.status)
+            for worker in site.workers:
+                worker.send(signal.SIGTERM)
+                _wait_for_successor(site, worker)
         wait_until(lambda: count_open(site.runtime) == 0, "all jobs have ended", 300)
         rows = [job_row(site.runtime, job_id) for job_id in users.jobs]
         lost = [
@@ -62,7 +58,7 @@ def test_rolling_restart(
     promises.keep_all(
         Row(
             f"rolling restart ({engine})",
-            f"0 requests fail, 0 jobs lost or blamed; every process {profile.rolls} x",
+            "0 requests fail, 0 jobs lost or blamed; every process once",
             f"{len(users.failed)} of {users.answered} failed ({users.retried} connections tried "
             f"again), {len(lost)} lost, {len(blamed)} blamed of {len(rows)} jobs"
             + "".join(f"; {failure}" for failure in users.failed[:3]),
