@@ -24,6 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--chaos-seed", type=int, default=_SEED, help="who is hit, and when")
 
 
+def pytest_report_header(config: pytest.Config) -> str:
+    """What it takes to meet the same victims again."""
+    return f"chaos: {config.getoption('--chaos', default='short')}, seed {_seed(config)}"
+
+
 def _seed(config: pytest.Config) -> int:
     return int(config.getoption("--chaos-seed", default=_SEED))
 
