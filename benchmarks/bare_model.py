@@ -17,21 +17,19 @@ from app.core.registry import get_model, get_version
 from app.core.runtime import Runtime
 from app.core.serving import ModelFiles, load_model
 from app.core.settings import Settings
-from temi.backbones.choice import batch_size
-from temi.backbones.forms import MAKERS
+from temi.embed import default_batch
 
 
 class BareModel:
-    """The same files and the same form of the backbone as the service uses."""
+    """The same files as the service uses, computed in the same way."""
 
-    def __init__(self, data_dir: Path, name: str, form: str) -> None:
+    def __init__(self, data_dir: Path, name: str) -> None:
         settings = Settings(_env_file=None, data_dir=data_dir)
         runtime = Runtime(settings)
         with runtime.db.read() as session:
             row = get_version(session, get_model(session, "default", name), 1)
         files = ModelFiles.of(row.folder, row.files, row.manifest)
         self._backbone, self._head = load_model(files, settings)
-        self._form = MAKERS[form](self._backbone, torch.empty(0))
         self._cores = settings.threads
 
     def predict(self, images: Sequence[bytes], threads: int) -> None:
@@ -41,11 +39,11 @@ class BareModel:
         for row, data in enumerate(images):
             picture = decode_image(data, at_least=preprocessing.decode_side).image
             preprocessing.fill(pixels[row], picture)
-        self._head.predict_proba(self._form.embed(pixels, threads).numpy())
+        self._head.predict_proba(self._backbone.embed(pixels, threads).numpy())
 
     def rate(self, images: Sequence[bytes], seconds: float) -> float:
         """Images a second of one thread a core, each with batches of its own."""
-        size = batch_size(self._backbone)
+        size = default_batch(self._backbone.device)
         until = time.perf_counter() + seconds
         done = [0] * self._cores
 
@@ -71,8 +69,8 @@ class BareModel:
         return (time.perf_counter() - started) * 1e3
 
 
-def main(connection: Connection, data_dir: Path, name: str, form: str) -> None:
-    model = BareModel(data_dir, name, form)
+def main(connection: Connection, data_dir: Path, name: str) -> None:
+    model = BareModel(data_dir, name)
     connection.send("ready")
     while (order := connection.recv()) is not None:
         what, *arguments = order

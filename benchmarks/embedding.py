@@ -21,7 +21,7 @@ import torch
 from PIL import Image, ImageDraw
 
 from temi import Backbone, load_backbone
-from temi.embed import embed_files, read_image
+from temi.embed import default_batch, embed_files, read_image
 
 SIZES = ((160, 160), (640, 480), (1920, 1080), (4000, 3000))
 DISTINCT = 6  # photos of one size; decoding takes as long for a file seen before
@@ -72,26 +72,24 @@ class Measurement:
         self.backbone = backbone
         self.paths = list(islice(cycle(paths), count))
         self.threads = torch.get_num_threads()
-        distinct = [backbone.preprocess(self.scaled(path)) for path in paths[:count]]
-        batch = torch.stack(list(islice(cycle(distinct), count)))  # (N, 3, S, S)
-        self.tensors = batch.contiguous(memory_format=torch.channels_last)
+        size = backbone.preprocessing.size
+        self.pixels = torch.empty((count, size, size, 3), dtype=torch.uint8)
+        for row, path in zip(self.pixels, self.paths, strict=True):
+            backbone.preprocessing.fill(row, self.scaled(path))
 
     def ways(self) -> dict[str, Callable[[], object]]:
         return {
-            "forward, cores share": lambda: self.backbone.forward(self.tensors),
-            "forward, a core each": self.forward_in_lanes,
+            "forward": self.forward,
             "decode, full": lambda: self.decode(self.full),
             "decode, scaled": lambda: self.decode(self.scaled),
             "files to features": self.embed,
         }
 
-    def forward_in_lanes(self) -> None:
+    def forward(self) -> None:
         """As embedding does it: no core waits for another."""
-        threads = self.threads
-        batches = [self.tensors[start : start + 4] for start in range(0, len(self.tensors), 4)]
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            list(pool.map(self.backbone.forward, batches))
-        torch.set_num_threads(threads)
+        batches = torch.split(self.pixels, default_batch(self.backbone.device))
+        with ThreadPoolExecutor(self.threads) as pool:
+            list(pool.map(self.backbone.embed, batches))
 
     def decode(self, read: Callable[[Path], Image.Image]) -> None:
         with ThreadPoolExecutor(self.threads) as pool:

@@ -70,12 +70,12 @@ class Service:
         ]
 
     def warm_up(self) -> Row:
-        """Until the form was chosen; returns what was measured for it."""
+        """Until the model is loaded; returns what computes it."""
         until = time.monotonic() + 180
         while time.monotonic() < until:
             run_load(self.address, self.requests, clients=1, seconds=0.2)
             loaded = httpx.get(f"{self.url}/v1/serving").json()["data"]
-            if loaded and loaded[0]["trials"]:
+            if loaded:
                 found: Row = loaded[0]
                 return found
             time.sleep(1)
@@ -199,10 +199,10 @@ def run(options: argparse.Namespace) -> Row:
             service = Service(url, images)
             loaded = service.warm_up()
             found["loaded"] = loaded
-            show(f"forms; serving with {loaded['form']}", loaded["trials"])
+            show("serving with", [loaded])
             ours, theirs = multiprocessing.get_context("spawn").Pipe()
             bare = multiprocessing.get_context("spawn").Process(
-                target=bare_model.main, args=(theirs, folder / "data", MODEL, loaded["form"])
+                target=bare_model.main, args=(theirs, folder / "data", MODEL)
             )
             bare.start()
             assert ours.recv() == "ready"

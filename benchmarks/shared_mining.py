@@ -26,7 +26,7 @@ from temi.mining.approximate import draw_samples, measure_recall
 from temi.mining.parallel import Tally
 from temi.mining.parts import CellPlan, PartSearch
 from temi.mining.rows import Ids
-from temi.neighbors import machine_memory
+from temi.neighbors import MEMORY_BYTES
 
 _HOSTS = (1, 2, 4, 16, 50)
 _OTHER_SEED = 1_000  # of rows that had no part in the plan
@@ -70,7 +70,7 @@ def make_plan(folder: Path) -> tuple[Work, float]:
     """And the seconds that it took: everything else waits for it."""
     features = np.load(folder / "features.npy", mmap_mode="r")
     started = time.perf_counter()
-    search = PartSearch.begin(features, K, memory_bytes=machine_memory() // 2)
+    search = PartSearch.begin(features, K, memory_bytes=MEMORY_BYTES)
     seconds = time.perf_counter() - started
     if search.plan is not None:
         (folder / "cells.safetensors").write_bytes(safetensors.numpy.save(search.plan.arrays()))

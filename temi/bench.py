@@ -18,11 +18,11 @@ from temi.backbones import Backbone, load_backbone
 from temi.catalog import DEFAULT_BACKBONE
 from temi.config import TrainConfig
 from temi.device import resolve_device
-from temi.embed import embed_images, read_image
+from temi.embed import default_batch, embed_images, read_image
 from temi.lanes import Lanes
 from temi.model import ClusterModel
 from temi.neighbors import mine_neighbors
-from temi.precision import matrix_dtype
+from temi.precision import fast_precisions
 from temi.train import Trainer
 
 _TRIES = 3
@@ -59,9 +59,8 @@ def bench(device: str = "auto") -> Iterator[Figure]:
         limit="backbone forward",
     )
     yield _mine(peaks["float32"])
-    dtype = str(matrix_dtype("auto", target)).removeprefix("torch.")
     for dim in (384, 1280):
-        yield _train(dim, device, peaks[dtype], dtype)
+        yield _train(dim, device, peaks["float32"], "float32")
     yield _predict(backbone.dim, forward)
 
 
@@ -106,27 +105,26 @@ def _matrix_peaks(device: torch.device) -> Generator[Figure, None, dict[str, flo
     peaks = {}
     for dtype in (torch.float32, torch.bfloat16):
         # A CPU without bfloat16 instructions would take minutes for the large product.
-        slow = dtype == torch.bfloat16 and matrix_dtype("auto", device) != dtype
         name = str(dtype).removeprefix("torch.")
+        slow = name not in fast_precisions(device)
         peaks[name] = matrix_peak(dtype, device, size=256 if slow else 2048)
         yield Figure(what=f"matrix product, {name}", rate=peaks[name], unit="GFLOP/s")
     return peaks
 
 
 def _embedding_rates(backbone: Backbone, photos: list[bytes]) -> tuple[float, float]:
-    """Images/s of the forward alone, in the faster of two ways, and with decoding; in turns."""
+    """Images/s of the forward alone, a core each, and with decoding; in turns."""
     images = [partial(_decode, photo, backbone) for photo in photos] * 8
-    batch = torch.stack([backbone.preprocess(image()) for image in images])
-    pieces = torch.split(batch, _IMAGES_A_CORE)
+    size = backbone.preprocessing.size
+    pixels = torch.empty((len(images), size, size, 3), dtype=torch.uint8)
+    for row, image in zip(pixels, images, strict=True):
+        backbone.preprocessing.fill(row, image())
+    pieces = torch.split(pixels, default_batch(backbone.device))
     lanes = Lanes(len(pieces), backbone.device)
-    ways = (
-        partial(backbone.forward, batch),
-        partial(lanes.map, backbone.forward, pieces),
-        partial(_drain, backbone, images),
-    )
-    tries = [[best_rate(way, len(batch), 1) for way in ways] for _ in range(_TRIES)]
-    shared, alone, files = (max(rates) for rates in zip(*tries, strict=True))
-    return max(shared, alone), files
+    ways = (partial(lanes.map, backbone.embed, pieces), partial(_drain, backbone, images))
+    tries = [[best_rate(way, len(pixels), 1) for way in ways] for _ in range(_TRIES)]
+    forward, files = (max(rates) for rates in zip(*tries, strict=True))
+    return forward, files
 
 
 def _drain(backbone: Backbone, images: list[partial[Image.Image]]) -> None:

@@ -3,9 +3,12 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 from temi.errors import InvalidConfig
+
+Precision = Literal["float32", "bfloat16"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +36,8 @@ class TrainConfig:
     weight_decay: float = 1e-4  # on weights only
     projection_dim: int | None = 256  # train in this many principal directions; None: in all
     early_stop: bool = True  # stop once assignments have settled
-    precision: str = "auto"  # bfloat16 products where the hardware has them, else float32
+    # Of the matrix products. bfloat16 is faster on hardware that has it, and rounds: ask for it.
+    precision: str = "float32"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -144,7 +148,7 @@ _INTEGERS = {  # field -> smallest allowed value
 }
 _CHOICES = {
     "objective": ("temi", "wpmi", "pmi", "scan"),
-    "precision": ("auto", "float32", "bfloat16"),
+    "precision": PRECISIONS,
 }
 _OPEN = {
     "n_neighbors",

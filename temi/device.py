@@ -1,4 +1,7 @@
-"""Which device to compute on."""
+"""Which device to compute on, and with how many cores."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -16,3 +19,17 @@ def resolve_device(device: str = "auto") -> torch.device:
     if resolved.type == "cuda" and not torch.cuda.is_available():
         raise InvalidConfig("device", "cuda was asked for, but this machine has no usable GPU")
     return resolved
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Torch uses ``count`` cores in the calling thread."""
+    before = torch.get_num_threads()
+    if before == count:
+        yield
+        return
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -23,11 +23,8 @@ Picture = Image.Image | Callable[[], Image.Image]
 OnError = Callable[[int, Exception], None]
 """Told the position of a picture that could not be read, and why; may raise to stop it all."""
 
-# Layers of a few images fit into a core's cache: 4 took a quarter less time each than 64.
-_CPU_BATCH = 4
+_CPU_BATCH = 4  # images that a thread takes at a time; it computes them one by one
 _GPU_BATCH = 64
-# Python runs one thread at a time between the layers; beyond this, cores share a batch.
-_MOST_LANES = 8
 
 _Group = list[tuple[int, Picture]]
 _Failures = list[tuple[int, Exception]]
@@ -62,6 +59,10 @@ def embed_images(
     return _embed(backbone, images, batch_size, threads or torch.get_num_threads(), on_error)
 
 
+def default_batch(device: torch.device) -> int:
+    return _CPU_BATCH if device.type == "cpu" else _GPU_BATCH
+
+
 def embed_files(
     backbone: Embedder,
     paths: Iterable[str | os.PathLike[str]],
@@ -92,22 +93,20 @@ def _embed(
     threads: int,
     on_error: OnError | None,
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """Each lane reads a batch and, on a CPU, computes it too, alone.
+    """Each thread reads a batch and, on a CPU, computes it too, alone.
 
     Cores that share every layer wait for each other after each, and for those that decode.
     """
     on_cpu = backbone.device.type == "cpu"
-    lanes = min(threads, _MOST_LANES) if on_cpu else threads
-    cores = threads // lanes
     work = partial(_read_and_embed, backbone) if on_cpu else partial(_read, backbone.preprocessing)
     source = enumerate(images)
-    size = batch_size or (_CPU_BATCH * cores if on_cpu else _GPU_BATCH)
+    size = batch_size or default_batch(backbone.device)
     waiting: deque[Future[tuple[Tensor, _Failures]]] = deque()
     before = torch.get_num_threads()
-    with ThreadPoolExecutor(lanes, "embed", torch.set_num_threads, (cores,)) as pool:
+    with ThreadPoolExecutor(threads, "embed", torch.set_num_threads, (1,)) as pool:
         try:
             while True:
-                while len(waiting) < 2 * lanes and (group := list(islice(source, size))):
+                while len(waiting) < 2 * threads and (group := list(islice(source, size))):
                     waiting.append(pool.submit(work, group))
                 if not waiting:
                     return
@@ -118,7 +117,7 @@ def _embed(
         finally:
             for future in waiting:
                 future.cancel()
-            torch.set_num_threads(before)  # the lanes' number is also the default of new threads
+            torch.set_num_threads(before)  # theirs is also the default of new threads
 
 
 def _read_and_embed(backbone: Embedder, group: _Group) -> tuple[Tensor, _Failures]:

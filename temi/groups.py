@@ -67,7 +67,7 @@ class HeadGroup:
     ) -> None:
         self._config = config
         self._device = device
-        self._dtype = matrix_dtype(config.precision, device)
+        self._dtype = matrix_dtype(config.precision)
         self.student = new_heads(config, n_heads, dim, generator).to(device)
         self.teacher = copy.deepcopy(self.student).requires_grad_(False)
         self._optimizer = RestorableAdamW(

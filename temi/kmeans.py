@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from temi.errors import InvalidConfig
 from temi.standardize import chunks
@@ -41,7 +42,9 @@ def kmeans(
 
 
 def _fit(rows: npt.NDArray[np.float32], n_clusters: int, seed: int) -> KMeans:
-    with warnings.catch_warnings():
+    # One core: threads add up their parts of a center in the order in which they end, and that
+    # differs from run to run.
+    with warnings.catch_warnings(), threadpool_limits(limits=1):
         # Fewer distinct rows than clusters: some clusters stay empty, which is no fault here.
         warnings.simplefilter("ignore", ConvergenceWarning)
         # The rows are a copy already: k-means may center it in place.

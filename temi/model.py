@@ -16,7 +16,11 @@ _NAMES = ("mean", "std", "w1", "b1", "w2", "b2", "w3")
 
 
 class ClusterModel:
-    """Features in, cluster probabilities out; features are raw, as the backbone gives them."""
+    """Features in, cluster probabilities out; features are raw, as the backbone gives them.
+
+    Computed in float64: what is left of rounding then decides no label, so that an image gets the
+    same one alone or in a batch, on one core or on many.
+    """
 
     def __init__(self, tensors: Mapping[str, npt.NDArray[np.float32]], temperature: float) -> None:
         _check(tensors)
@@ -24,8 +28,9 @@ class ClusterModel:
             name: np.ascontiguousarray(tensors[name], dtype=np.float32) for name in _NAMES
         }
         self.temperature = temperature
-        self._standardizer = Standardizer(mean=self._tensors["mean"], std=self._tensors["std"])
-        self._torch = {name: torch.from_numpy(array) for name, array in self._tensors.items()}
+        self._exact = {
+            name: torch.from_numpy(array).double() for name, array in self._tensors.items()
+        }
 
     @classmethod
     def of_head(
@@ -41,7 +46,9 @@ class ClusterModel:
         with torch.no_grad():
             w1 = heads.w1[rows].T.cpu()  # (P, hidden)
             tensors = {
-                "w1": w1 if directions is None else directions @ w1,  # (D, hidden)
+                "w1": w1
+                if directions is None
+                else (directions.double() @ w1.double()).float(),  # (D, hidden)
                 "b1": heads.b1[rows],
                 "w2": heads.w2[head],
                 "b2": heads.b2[head, 0],
@@ -64,9 +71,9 @@ class ClusterModel:
             raise TemiError(f"features must have shape (N, {self.dim}), not {features.shape}")
         probs = np.empty((features.shape[0], self.n_clusters), dtype=np.float32)
         for rows in chunks(features.shape[0]):
-            standardized = torch.from_numpy(self._standardizer.apply(features[rows]))
+            block = torch.from_numpy(np.asarray(features[rows], dtype=np.float64))
             with torch.inference_mode():
-                logits = self._logits(standardized)
+                logits = self._logits(block)
                 probs[rows] = (logits / self.temperature).softmax(dim=-1).numpy()
         return probs
 
@@ -84,8 +91,9 @@ class ClusterModel:
     ) -> "ClusterModel":
         return cls(tensors, temperature)
 
-    def _logits(self, standardized: Tensor) -> Tensor:
-        t = self._torch
+    def _logits(self, features: Tensor) -> Tensor:
+        t = self._exact
+        standardized = (features - t["mean"]) / t["std"]  # (N, D)
         hidden = gelu(standardized @ t["w1"] + t["b1"])  # (N, hidden)
         bottleneck = normalize(hidden @ t["w2"] + t["b2"], dim=-1)  # (N, bottleneck)
         return bottleneck @ t["w3"]  # (N, C)

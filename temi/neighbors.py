@@ -1,8 +1,6 @@
 """The nearest neighbors of every row by cosine similarity."""
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -19,8 +17,9 @@ from temi.mining.rows import Features, Ids
 APPROXIMATE_ROWS = 20_000
 APPROXIMATE_ROWS_GPU = 1_000_000
 
-_CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
-_UNKNOWN_MEMORY = 4 << 30
+# A fixed size, not a share of this machine's memory: it decides between float32 and float16, and
+# between cells and an exact search, which are to be the same everywhere.
+MEMORY_BYTES = 8 << 30
 
 Method = Literal["auto", "exact", "approximate"]
 
@@ -51,7 +50,7 @@ def mine_neighbors(
     *,
     method: Method = "auto",
     seed: int = 0,
-    memory_bytes: int | None = None,
+    memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
 ) -> Neighbors:
     """The ``k`` most similar rows of every row, nearest first.
@@ -63,8 +62,8 @@ def mine_neighbors(
     ``approximate`` still answers exactly where that is faster or where 98 % of the neighbors
     cannot be reached; ``method`` and ``recall`` of the result say what happened.
 
-    ``features`` may be a memory map larger than memory. ``memory_bytes``, by default half of
-    the machine's memory, bounds the rows that are held: an approximate search holds all of
+    ``features`` may be a memory map larger than memory. ``memory_bytes``
+    bounds the rows that are held: an approximate search holds all of
     them as float32, else as float16, and gives way to an exact one if not even those fit;
     an exact search holds as many as fit, and reads the features once for each such part. The
     result, 8 N k bytes, and up to about 0.3 GB a core of working memory come on top.
@@ -77,7 +76,6 @@ def mine_neighbors(
     k = min(k, max(n - 1, 0))
     if k == 0:
         return Neighbors(ids=np.empty((n, 0), dtype=np.int64), method="exact", recall=1.0)
-    memory_bytes = machine_memory() // 2 if memory_bytes is None else memory_bytes
     report = _never_back(progress)
     if method == "approximate" or (method == "auto" and n > _crossover()):
         found = approximate_neighbors(
@@ -93,18 +91,6 @@ def mine_neighbors(
             )
     ids = exact_neighbors(features, k, memory_bytes=memory_bytes, progress=report)
     return Neighbors(ids=ids, method="exact", recall=1.0)
-
-
-def machine_memory() -> int:
-    """Bytes that this process may count on: a container may have fewer than the machine."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return _UNKNOWN_MEMORY
-    try:
-        return min(memory, int(_CGROUP_LIMIT.read_text()))
-    except (OSError, ValueError):  # no cgroup, or one that says "max"
-        return memory
 
 
 def _crossover() -> int:

@@ -42,7 +42,6 @@ _TIMES = {
     "sweep_seconds": 0.2,
 }
 _PATIENCE = {"predict_seconds": 120.0, "predict_load_seconds": 120.0}  # on a busy machine
-_FORMS = ("torch",)  # what is quickest for a crowd is measured by tests of its own
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -178,7 +177,6 @@ def make_settings(
                 "data_dir": data_dir,
                 **_TIMES,
                 **_PATIENCE,
-                "predict_forms": _FORMS,
                 **storage_settings,
                 **changes,
             }

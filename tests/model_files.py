@@ -22,6 +22,7 @@ def small_manifest(n_clusters: int, **changes: Any) -> dict[str, Any]:
         "format": 1,
         "backbone": "efficientnet_lite0",
         "weights_sha256": _WEIGHTS,
+        "precision": "float32",
         "preprocessing": {
             "size": 160,
             "resize": 160,

@@ -32,7 +32,7 @@ from worker.reuse import Hashes, Plan, plan_reuse
 from worker.sharding import Advance, Cut
 
 # To be raised when the same images and model give other features than before.
-_FEATURES = 3
+_FEATURES = 4
 _EARLIER = 8  # embeddings that are looked at for known images
 _FETCH_ROWS = 10_000
 
@@ -52,7 +52,11 @@ class EmbeddingFiles:
     @classmethod
     def of(cls, context: JobContext, backbone: Backbone) -> "EmbeddingFiles":
         key = content_key(
-            _FEATURES, backbone.name, backbone.weights_hash, backbone.preprocessing.as_dict()
+            _FEATURES,
+            backbone.name,
+            backbone.weights_hash,
+            backbone.preprocessing.as_dict(),
+            backbone.precision,
         )
         job = context.job
         return cls(context.runtime.storage, job.tenant, job.dataset_fingerprint, key)
@@ -106,7 +110,7 @@ def _embed_shards(
     if not plan.shards:
         return
     new = np.concatenate(list(plan.shards.values()))
-    threads, name = context.runtime.settings.threads, content_key(list(plan.shards))
+    name = content_key(list(plan.shards))
     hashes_key = f"{files.folder}/new-{name}.npy"
     if len(plan.shards) > 1:
         save_array(files.storage, hashes_key, new)
@@ -114,8 +118,14 @@ def _embed_shards(
     cut = Cut(
         context=context,
         stage=meter.stage,
-        plan_key=f"{files.folder}/plan-{content_key(name, threads)}.json",
-        plan={"task": "embed", "folder": files.folder, "hashes": hashes_key, "threads": threads},
+        plan_key=f"{files.folder}/plan-{name}.json",
+        plan={
+            "task": "embed",
+            "folder": files.folder,
+            "hashes": hashes_key,
+            "device": backbone.device.type,
+            "backend": backbone.backend.name,
+        },
         pieces=[
             Piece(key, start, len(shard))
             for (key, shard), start in zip(plan.shards.items(), starts, strict=False)
@@ -123,25 +133,25 @@ def _embed_shards(
         needs=needs_of(context.job.kind),
     )
     # Another job on the same images may be first.
-    cut.run(Embedder(context, backbone, new, threads), meter, overtaken=lambda: files.done)
+    cut.run(Embedder(context, backbone, new), meter, overtaken=lambda: files.done)
     files.storage.delete(hashes_key)
 
 
 @dataclass(frozen=True)
 class Embedder:
-    """Makes shards. Which images share a batch depends on the shard and the threads alone."""
+    """Makes shards."""
 
     context: JobContext
     backbone: Backbone
     hashes: Hashes  # of all images that are to be embedded
-    threads: int
 
     def __call__(self, piece: Piece, advance: Advance) -> npt.NDArray[np.float32]:
         side = self.backbone.preprocessing.decode_side
+        threads = self.context.runtime.settings.threads
         rows = self.hashes[piece.first : piece.first + piece.rows]
         images = read_ahead(self.context, (row.tobytes() for row in rows), side)
         batches = []
-        for batch in embed_images(self.backbone, images, threads=self.threads):
+        for batch in embed_images(self.backbone, images, threads=threads):
             batches.append(batch)
             advance(len(batch))
         return np.concatenate(batches)

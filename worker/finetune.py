@@ -27,6 +27,8 @@ from worker.resume import run_resumable
 from worker.stages import embed, run_stage
 from worker.versions import ModelJob
 
+_THREADS = 4
+
 
 @dataclass(frozen=True)
 class FinetuneJob(ModelJob):
@@ -69,7 +71,8 @@ class FinetuneJob(ModelJob):
 
 
 def run_finetune(context: JobContext) -> None:
-    torch.set_num_threads(context.runtime.settings.threads)
+    # Not one a core: how many cores share a gradient decides how it rounds.
+    torch.set_num_threads(_THREADS)
     job = FinetuneJob(context)
     embed(job)
     run_stage(

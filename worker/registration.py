@@ -61,6 +61,7 @@ def describe(
         "backbone": backbone.name,
         "weights_sha256": backbone.weights_hash,
         "preprocessing": backbone.preprocessing.as_dict(),
+        "precision": backbone.precision,
         "feature_dim": backbone.dim,
         "n_clusters": config.n_clusters,
         "temperature": config.temperature,

@@ -3,8 +3,6 @@
 import importlib
 from typing import Any
 
-import torch
-
 from app.core.errors import Conflict
 from temi.backbones import Backbone
 from worker.artefacts import load_array
@@ -19,12 +17,18 @@ _JOBS = {
 
 
 def embedder(context: JobContext, stage: str, plan: dict[str, Any]) -> Embedder:
-    torch.set_num_threads(plan["threads"])
     backbone = _backbone(context, stage)
     if EmbeddingFiles.of(context, backbone).folder != plan["folder"]:
         raise Conflict("This worker has other weights than the one that holds the job.")
+    own = (backbone.device.type, backbone.backend.name)
+    wanted = (plan["device"], plan["backend"])
+    if own != wanted:
+        raise Conflict(
+            f"This worker computes features on {own[0]} by {own[1]}, the one that holds the job on "
+            f"{wanted[0]} by {wanted[1]}: they would differ in the last bits."
+        )
     hashes = load_array(context.runtime.storage, plan["hashes"])
-    return Embedder(context, backbone, hashes, plan["threads"])
+    return Embedder(context, backbone, hashes)
 
 
 def _backbone(context: JobContext, stage: str) -> Backbone:

@@ -14,7 +14,7 @@ import safetensors.numpy
 from app.core.shards import Piece
 from app.core.storage import Storage
 from temi.mining.parts import CellPlan, PartSearch
-from temi.neighbors import Neighbors, machine_memory
+from temi.neighbors import Neighbors
 from worker.artefacts import content_key, load_array
 from worker.context import JobContext
 from worker.sharding import Advance, Cut
@@ -63,7 +63,9 @@ class Mining:
         if self.storage.exists(self.cells_key):
             plan = load_cells(self.storage, self.cells_key)
             return PartSearch.resume(self.features, k, plan=plan)
-        search = PartSearch.begin(self.features, k, memory_bytes=machine_memory() // 2)
+        search = PartSearch.begin(
+            self.features, k, memory_bytes=self.context.runtime.settings.mine_bytes
+        )
         if search.plan is not None:
             self.storage.write(self.cells_key, safetensors.numpy.save(search.plan.arrays()))
         return search
@@ -84,7 +86,6 @@ class Mining:
             "task": "mine",
             "features": self.features_key,
             "k": search.k,
-            "threads": search.threads,
             "cells": None if search.plan is None else self.cells_key,
             "probes": None if search.plan is None else search.plan.probes,
         }
@@ -124,7 +125,7 @@ def miner(context: JobContext, _stage: str, plan: dict[str, Any]) -> Miner:
     if plan["cells"] is not None:
         cells = replace(load_cells(storage, plan["cells"]), probes=plan["probes"])
     features = load_array(storage, plan["features"])
-    return Miner(PartSearch.resume(features, plan["k"], threads=plan["threads"], plan=cells))
+    return Miner(PartSearch.resume(features, plan["k"], plan=cells))
 
 
 def load_cells(storage: Storage, key: str) -> CellPlan:

@@ -37,6 +37,7 @@ class EmbeddedJob:
             self.context.job.config["backbone"],
             weights_dir=settings.weights_dir,
             device=settings.device,
+            precision=self.context.job.config["precision"],
         )
 
     @cached_property

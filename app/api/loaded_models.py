@@ -11,10 +11,9 @@ from app.core.tables import Model, ModelVersion
 router = APIRouter(prefix="/v1/serving", tags=["models"], responses=responses(422))
 
 
-@router.get("", summary="Models that are loaded, and how fast they are")
+@router.get("", summary="List the models in memory")
 def list_loaded(session: SessionDep, tenant: TenantDep, serving: ServingDep) -> schemas.Serving:
-    """Of the process that answers. A way to compute features is used only if it gave the same
-    labels on a sample of the model's own collection and was faster on this machine."""
+    """Of the process that answers."""
     loaded = {message.model.folder: message for message in serving.loaded()}
     rows = session.execute(
         select(Model.name, ModelVersion.version, ModelVersion.folder)
@@ -26,9 +25,8 @@ def list_loaded(session: SessionDep, tenant: TenantDep, serving: ServingDep) -> 
         data=[
             schemas.LoadedModel(
                 model=schemas.ModelRef(name=name, version=version),
-                form=loaded[folder].form,
-                sample=loaded[folder].sample,
-                trials=[schemas.FormTrial(**vars(trial)) for trial in loaded[folder].trials],
+                backend=loaded[folder].backend,
+                precision=loaded[folder].model.precision,
             )
             for name, version, folder in rows
         ]

@@ -130,7 +130,6 @@ async def _predict(predicting: Predicting, target: Target, place: Place) -> Resp
     outcomes = await predicting.serving.predict(
         target.files,
         features=features,
-        sample=target.sample,
         seconds=predicting.options.deadline_seconds,
     )
     names = [str(number) for number in range(len(features))]
@@ -144,7 +143,6 @@ async def _for_images(predicting: Predicting, target: Target, images: inputs.Ima
         found = await predicting.serving.predict(
             target.files,
             readable,
-            sample=target.sample,
             seconds=predicting.options.deadline_seconds,
         )
     answers = iter(found)

@@ -6,7 +6,7 @@ import typer
 
 from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Server, connect
 from app.cli.output import notices, print_item, print_json, print_table
-from temi_client import FormTrial, Model
+from temi_client import Model
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Alias = Annotated[str, typer.Argument(metavar="ALIAS")]
@@ -94,25 +94,16 @@ def delete_alias(
 def show_loaded(
     server: Server = DEFAULT_SERVER, api_key: ApiKey = None, as_json: AsJson = False
 ) -> None:
-    """Show the models in the server's memory, and how fast they compute."""
+    """Show the models in the server's memory."""
     with connect(server, api_key) as client:
         loaded = client.loaded_models()
     if as_json:
         return print_json(loaded)
     rows = (
-        (
-            f"{one.model.name}, version {one.model.version}",
-            f"{trial.form}{' (used)' if trial.form == one.form else ''}",
-            "-" if trial.agreement is None else f"{trial.agreement:.1%}",
-            "-" if trial.alone_ms is None else f"{trial.alone_ms:.1f}",
-            "-" if trial.batched_ms is None else f"{trial.batched_ms:.1f}",
-            trial.refused or "",
-        )
+        (f"{one.model.name}, version {one.model.version}", one.backend, one.precision)
         for one in loaded
-        for trial in one.trials or [FormTrial(form=one.form)]
     )
-    columns = ["model", "computed by", ">same labels", ">ms alone", ">ms batched", "refused"]
-    return print_table("Loaded models", columns, rows)
+    return print_table("Loaded models", ["model", "computed by", "precision"], rows)
 
 
 def _aliases(model: Model) -> str:

@@ -104,8 +104,7 @@ class Settings(BaseSettings):
     torch_threads: int = Field(
         default=0,
         ge=0,
-        description="CPU threads for torch; 0 means one a core. "
-        "Results repeat bit by bit only for the same number.",
+        description="CPU threads to compute with; 0 means one a core. Results do not depend on it.",
     )
     train_processes: int = Field(
         default=0,
@@ -123,6 +122,13 @@ class Settings(BaseSettings):
         default=100_000,
         ge=1,
         description="Rows a piece of the mine stage; a collection of no more is not cut.",
+    )
+    mine_bytes: int = Field(
+        default=8 * GiB,
+        gt=0,
+        description="Memory for the features while neighbors are searched. More are held as "
+        "float16, and beyond that all are compared with all. Of all workers alike, so that they "
+        "find the same neighbors.",
     )
     checkpoint_seconds: float = Field(
         default=15.0, gt=0, description="Time between training checkpoints."
@@ -174,11 +180,6 @@ class Settings(BaseSettings):
     )
     predict_idle_seconds: float = Field(
         default=1800.0, gt=0, description="A model that nobody asks for is unloaded after this."
-    )
-    predict_forms: Names = Field(
-        default=("torch", "onnx", "int8"),
-        description="Ways to compute features that are measured when a model is loaded, by comma: "
-        "`torch`, `onnx`, `int8`, `compiled`. The fastest one of the same labels serves.",
     )
     api_workers: int = Field(
         default=1,
@@ -260,14 +261,6 @@ class Settings(BaseSettings):
         if url and not re.fullmatch(r"s3://[^/?#]+(/[^/?#]+)*/?", url):
             raise ValueError("must look like s3://bucket/prefix")
         return url
-
-    @field_validator("predict_forms")
-    @classmethod
-    def _forms_are_known(cls, forms: tuple[str, ...]) -> tuple[str, ...]:
-        known = {"torch", "onnx", "int8", "compiled"}
-        if unknown := sorted(set(forms) - known):
-            raise ValueError(f"unknown: {', '.join(unknown)}; choose from {', '.join(known)}")
-        return forms
 
     @field_validator("worker_takes")
     @classmethod

@@ -1,15 +1,18 @@
 """What every loaded backbone can do, wherever it came from."""
 
 import hashlib
+import threading
 from collections.abc import Mapping
 
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from temi.backbones.inference import fastest_dtype, fold_batch_norms
+from temi.backbones.backends import Backend, select_backend
+from temi.backbones.inference import fold_batch_norms
+from temi.config import Precision
 from temi.errors import TemiError
-from temi.precision import products_in
+from temi.precision import matrix_dtype, products_in
 from temi.preprocessing import Preprocessing
 
 
@@ -28,8 +31,10 @@ class Backbone:
         preprocessing: Preprocessing,
         weights_hash: str,
         device: torch.device,
+        precision: Precision = "float32",
     ) -> None:
         self.name = name
+        self.precision = precision
         self.preprocessing = preprocessing
         self.weights_hash = weights_hash
         self.device = device
@@ -39,16 +44,36 @@ class Backbone:
         noise = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(0))
         example = noise.to(device).contiguous(memory_format=torch.channels_last)
         self.fast = fold_batch_norms(self.module, example)
-        self._dtype = fastest_dtype(self.fast, example)
+        self._dtype = matrix_dtype(precision)
+        self._backend: Backend | None = None
+        self._lock = threading.Lock()
         self.dim = int(self.forward(example).shape[1])
 
     def preprocess(self, image: Image.Image) -> Tensor:
         """One RGB picture as a (3, S, S) float32 tensor; safe to call from several threads."""
         return self.preprocessing(image)
 
+    @property
+    def backend(self) -> Backend:
+        """What computes the features; made when the first image comes."""
+        with self._lock:
+            if self._backend is None:
+                self._backend = select_backend(
+                    self.fast,
+                    self._embed_by_torch,
+                    self.preprocessing,
+                    precision=self.precision,
+                    device=self.device,
+                )
+            return self._backend
+
     @torch.inference_mode()
-    def embed(self, pixels: Tensor) -> Tensor:
-        """Pixels (B, S, S, 3) in uint8 to features (B, D) in float32, on the backbone's device."""
+    def embed(self, pixels: Tensor, threads: int = 1) -> Tensor:
+        """Pixels (B, S, S, 3) in uint8 to features (B, D) in float32, both on the CPU."""
+        return self.backend.embed(pixels, threads)
+
+    @torch.inference_mode()
+    def _embed_by_torch(self, pixels: Tensor) -> Tensor:
         return self.forward(self.preprocessing.normalize(pixels.to(self.device)))
 
     @torch.inference_mode()

@@ -1,7 +1,6 @@
 """The same features for less work. Nothing here is taken on trust: what disagrees is not used."""
 
 import copy
-import time
 from collections import Counter
 from itertools import chain
 from typing import Any
@@ -11,13 +10,11 @@ from timm.layers.conv2d_same import Conv2dSame
 from timm.layers.norm_act import BatchNormAct2d
 from torch import Tensor, nn
 
-from temi.precision import matrix_dtype, products_in
+from temi.backbones.backends import agree
 
 # Exactly these: subclasses may do more with their weights than one linear convolution.
 _CONVOLUTIONS = (nn.Conv2d, Conv2dSame)
 _NORMS = (nn.BatchNorm2d, BatchNormAct2d)
-_TOLERANCE = 1e-4  # of the largest feature; rounding alone makes about a tenth of it
-_LEAST_COSINE = 0.999
 
 
 def fold_batch_norms(module: nn.Module, example: Tensor) -> nn.Module:
@@ -33,21 +30,10 @@ def fold_batch_norms(module: nn.Module, example: Tensor) -> nn.Module:
         folded = _copy_sharing_weights(module)
         for conv, norm in pairs:
             _fold(folded, conv, norm)
-        same = _agree(_run(module, example), _run(folded, example))
+        same = agree(_run(module, example), _run(folded, example))
     except Exception:  # noqa: BLE001 - a model may look into its own layers in any way
         return module
     return folded if same else module
-
-
-def fastest_dtype(module: nn.Module, example: Tensor) -> torch.dtype:
-    """bfloat16 if this device has it, is faster with it, and the features stay the same."""
-    dtype = matrix_dtype("auto", example.device)
-    if dtype == torch.float32:
-        return dtype
-    exact, slow = _timed(module, example, torch.float32)
-    rounded, quick = _timed(module, example, dtype)
-    alike = nn.functional.cosine_similarity(exact, rounded).mean().item()
-    return dtype if quick < slow and alike > _LEAST_COSINE else torch.float32
 
 
 def _pairs(module: nn.Module, example: Tensor) -> list[tuple[str, str]]:
@@ -112,21 +98,3 @@ def _fold(module: nn.Module, conv_name: str, norm_name: str) -> None:
 @torch.no_grad()
 def _run(module: nn.Module, example: Tensor) -> Any:
     return module(example)
-
-
-def _agree(one: Any, other: Any) -> bool:
-    if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.shape != other.shape:
-        return False
-    largest = max(1.0, one.abs().max().item())
-    return (one - other).abs().max().item() <= _TOLERANCE * largest
-
-
-def _timed(module: nn.Module, example: Tensor, dtype: torch.dtype) -> tuple[Tensor, float]:
-    """Features and the best time of three; bringing them back waits for a GPU."""
-    best = float("inf")
-    with products_in(dtype, example.device):
-        for _ in range(3):
-            started = time.perf_counter()
-            features = _run(module, example).float().cpu()
-            best = min(best, time.perf_counter() - started)
-    return features, best

@@ -11,6 +11,7 @@ from temi.backbones.base import Backbone, hash_tensors
 from temi.backbones.checkpoints import backbone_state
 from temi.backbones.weights import load_by_position, load_exactly, read_content, read_state
 from temi.catalog import BackboneName, check_backbone, parse_name
+from temi.config import Precision
 from temi.device import resolve_device
 from temi.errors import TemiError, WeightsUnavailable
 from temi.preprocessing import INTERPOLATIONS, Preprocessing
@@ -29,7 +30,13 @@ IMAGENET_CROP = Preprocessing(
 )
 
 
-def load_backbone(name: str, *, weights_dir: Path | None = None, device: str = "auto") -> Backbone:
+def load_backbone(
+    name: str,
+    *,
+    weights_dir: Path | None = None,
+    device: str = "auto",
+    precision: Precision = "float32",
+) -> Backbone:
     """A ready backbone; raises UnknownBackbone or WeightsUnavailable (see ``catalog``)."""
     target = resolve_device(device)
     check_backbone(name, weights_dir)
@@ -48,6 +55,7 @@ def load_backbone(name: str, *, weights_dir: Path | None = None, device: str = "
         preprocessing=IMAGENET_CROP if named and named.imagenet_crop else preprocessing,
         weights_hash=hash_tensors(module.state_dict()),
         device=target,
+        precision=precision,
     )
     if named is not None and backbone.dim != named.dim:
         raise TemiError(f"{name} gives {backbone.dim} features per image, not {named.dim}")

@@ -87,6 +87,7 @@ def with_weights(backbone: Backbone, tensors: Mapping[str, Tensor]) -> Backbone:
         preprocessing=backbone.preprocessing,
         weights_hash=hash_tensors(module.state_dict()),
         device=backbone.device,
+        precision=backbone.precision,
     )
 
 

@@ -198,11 +198,7 @@ class Finetuner:
 
     def _log_probs(self, network: Network, pixels: Tensor) -> Tensor:
         images = self._backbone.preprocessing.normalize(pixels.to(self._device))
-        # Not on a CPU: one without instructions for bfloat16 takes ten times as long.
-        dtype = torch.float32
-        if self._device.type == "cuda":
-            dtype = matrix_dtype("auto", self._device)
-        with products_in(dtype, self._device):
+        with products_in(matrix_dtype(self._backbone.precision), self._device):
             log_probs: Tensor = network(images)
         return log_probs
 

@@ -13,6 +13,7 @@ Piece = TypeVar("Piece")
 Progress = Callable[[int, int], None]
 
 _SECONDS_A_REPORT = 0.2
+_SLICES = 8
 
 
 class Tally:
@@ -64,16 +65,14 @@ def run_pieces(work: Callable[[Piece], None], pieces: Sequence[Piece], tally: Ta
 
 
 def even_slices(n: int, longest: int) -> list[slice]:
-    """Slices of about one length, a multiple of the threads: none works while others rest."""
-    threads = thread_count()
-    count = -(-n // (longest * threads)) * threads
+    """Slices of about one length, a multiple of eight: most often no thread rests at the end.
+
+    Not a multiple of this machine's threads: how rows are cut decides how products round.
+    """
+    count = -(-n // (longest * _SLICES)) * _SLICES
     edges = [n * part // min(count, n) for part in range(min(count, n) + 1)]
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 def thread_count() -> int:
     return int(faiss.omp_get_max_threads())
-
-
-def use_threads(count: int) -> None:
-    faiss.omp_set_num_threads(count)

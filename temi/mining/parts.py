@@ -23,7 +23,7 @@ from temi.mining.approximate import (
 from temi.mining.cells import CellIds, Cells, build_cells, sort_into_cells
 from temi.mining.exact import exact_part
 from temi.mining.gpu import gpu_count
-from temi.mining.parallel import Progress, Tally, thread_count, use_threads
+from temi.mining.parallel import Progress, Tally
 from temi.mining.rows import Features, Floats, Ids
 from temi.mining.scan import scan_part
 
@@ -66,22 +66,17 @@ class CellPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class PartSearch:
-    """All parts of one search; without cells it is an exact one.
-
-    A part's result depends on how its rows are dealt out to threads, so the number of threads is
-    a part of the plan, also where the cores are fewer.
-    """
+    """All parts of one search; without cells it is an exact one."""
 
     features: Features
     k: int
-    threads: int
     plan: CellPlan | None = None
     cells: Cells | None = None
 
     @classmethod
     def begin(cls, features: Features, k: int, *, memory_bytes: int, seed: int = 0) -> "PartSearch":
         """By cells if they reach the recall sooner than an exact search ends."""
-        exact = cls(features=features, k=k, threads=thread_count())
+        exact = cls(features=features, k=k)
         dtype = storage_dtype(features.size, memory_bytes)
         if dtype is None:
             return exact
@@ -100,19 +95,14 @@ class PartSearch:
         return replace(exact, plan=plan, cells=cells)._unless_exact_is_faster()
 
     @classmethod
-    def resume(
-        cls, features: Features, k: int, *, plan: CellPlan | None, threads: int | None = None
-    ) -> "PartSearch":
+    def resume(cls, features: Features, k: int, *, plan: CellPlan | None) -> "PartSearch":
         """From a plan that was made elsewhere, or earlier."""
         if gpu_count() > 0:
             raise TemiError("parts are searched by CPUs, and this machine has a GPU")
-        if threads is None:
-            threads = thread_count()
-        use_threads(threads)
         cells = None
         if plan is not None:
             cells = sort_into_cells(features, plan.centroids, plan.cell_of, plan.dtype)
-        return cls(features=features, k=k, threads=threads, plan=plan, cells=cells)
+        return cls(features=features, k=k, plan=plan, cells=cells)
 
     def find(self, part: slice, progress: Progress | None = None) -> Ids:
         """Neighbors of the rows of a part, or by cells of the rows at its places: (part, k)."""

@@ -37,7 +37,6 @@ from temi_client.models.jobs import (
 )
 from temi_client.models.predictions import (
     ClusterProbability,
-    FormTrial,
     LoadedModel,
     LoadedModels,
     Prediction,
@@ -75,7 +74,6 @@ __all__ = [
     "ErrorInfo",
     "Example",
     "Export",
-    "FormTrial",
     "Histogram",
     "Image",
     "ImageLabel",

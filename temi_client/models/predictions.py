@@ -27,21 +27,10 @@ class Predictions(Answer):
     data: list[Prediction]
 
 
-class FormTrial(Answer):
-    """One way to compute features, as it did on the server."""
-
-    form: str
-    agreement: float | None = None
-    alone_ms: float | None = None
-    batched_ms: float | None = None
-    refused: str | None = None
-
-
 class LoadedModel(Answer):
     model: ModelRef
-    form: str
-    sample: int
-    trials: list[FormTrial] = Field(default_factory=list)
+    backend: str  # what computes its features: onnx or torch
+    precision: str
 
 
 class LoadedModels(Answer):

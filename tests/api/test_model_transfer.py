@@ -42,7 +42,7 @@ class Service:
 
 def _service(folder: Path, sqlite_template: Path) -> Iterator[Service]:
     (folder / "temi.db").write_bytes(sqlite_template.read_bytes())
-    settings = Settings(_env_file=None, data_dir=folder, torch_threads=1, predict_forms=("torch",))
+    settings = Settings(_env_file=None, data_dir=folder, torch_threads=1)
     runtime = Runtime(settings)
     with running_api(settings) as client:
         yield Service(client, runtime)

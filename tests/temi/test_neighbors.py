@@ -1,11 +1,12 @@
 from pathlib import Path
 
+import faiss
 import numpy as np
 import pytest
 
 from temi import neighbors as module
 from temi.errors import InvalidConfig, TemiError
-from temi.neighbors import Method, machine_memory, mine_neighbors
+from temi.neighbors import Method, mine_neighbors
 from tests.temi.mining.brute_force import (
     assert_lists,
     assert_nearest,
@@ -112,12 +113,18 @@ def test_refusals(method: Method) -> None:
         mine_neighbors(np.zeros(5, dtype=np.float32), 2, method=method)
 
 
-def test_a_container_may_have_less_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    limit = tmp_path / "memory.max"
-    monkeypatch.setattr(module, "_CGROUP_LIMIT", limit)
+@pytest.mark.parametrize("method", ["exact", "approximate"])
+def test_the_number_of_threads_changes_no_neighbor(method: Method) -> None:
+    features = clustered_features(3000)
+    before = faiss.omp_get_max_threads()
+    found = []
+    try:
+        for threads in (1, 2, 5, 16):
+            faiss.omp_set_num_threads(threads)
+            found.append(mine_neighbors(features, 10, method=method))
+    finally:
+        faiss.omp_set_num_threads(before)
 
-    unlimited = machine_memory()
-    limit.write_text("max\n")
-    assert machine_memory() == unlimited
-    limit.write_text("1048576\n")
-    assert machine_memory() == 1048576
+    assert {one.method for one in found} == {method}
+    for one in found[1:]:
+        np.testing.assert_array_equal(one.ids, found[0].ids)

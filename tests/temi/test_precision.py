@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from temi.config import TrainConfig
+from temi.errors import InvalidConfig
 from temi.metrics import evaluate
 from temi.neighbors import mine_neighbors
-from temi.precision import matrix_dtype, products_in
+from temi.precision import fast_precisions, matrix_dtype, products_in
 from temi.train import Trainer
 
 Mixture = Callable[..., tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]
@@ -16,25 +17,28 @@ CPU = torch.device("cpu")
 
 
 def test_what_is_asked_for_is_used() -> None:
-    assert matrix_dtype("float32", CPU) == torch.float32
-    assert matrix_dtype("bfloat16", CPU) == torch.bfloat16
+    assert matrix_dtype("float32") == torch.float32
+    assert matrix_dtype("bfloat16") == torch.bfloat16
+    with pytest.raises(InvalidConfig, match="precision"):
+        matrix_dtype("auto")
 
 
 @pytest.mark.parametrize(
     ("amx", "avx512", "expected"),
     [
-        (False, False, torch.float32),
-        (True, False, torch.bfloat16),
-        (False, True, torch.bfloat16),
+        (False, False, ("float32",)),
+        (True, False, ("float32", "bfloat16")),
+        (False, True, ("float32", "bfloat16")),
     ],
 )
-def test_auto_follows_the_processor(
-    monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool, expected: torch.dtype
+def test_the_processor_says_what_is_fast_and_decides_nothing(
+    monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool, expected: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
 
-    assert matrix_dtype("auto", CPU) == expected
+    assert fast_precisions(CPU) == expected
+    assert TrainConfig(n_clusters=2).precision == "float32"
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -33,7 +33,12 @@ def create(runtime: Runtime, request: JobRequest) -> Job:
 
 
 def cluster_job(runtime: Runtime, dataset_id: str, **changes: Any) -> Job:
-    settings: dict[str, Any] = {"n_clusters": 3, "backbone": "tiny", "seed": 0}
+    settings: dict[str, Any] = {
+        "n_clusters": 3,
+        "backbone": "tiny",
+        "precision": "float32",
+        "seed": 0,
+    }
     settings |= {"n_heads": 2, "steps": 60, **changes}
     return create(runtime, ClusterRequest(dataset_id=dataset_id, **settings))
 

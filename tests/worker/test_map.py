@@ -16,7 +16,9 @@ pytestmark = pytest.mark.usefixtures("tiny")
 
 
 def map_job(runtime: Runtime, dataset_id: str) -> Job:
-    request = MapRequest(dataset_id=dataset_id, backbone="tiny", perplexity=30.0, seed=0)
+    request = MapRequest(
+        dataset_id=dataset_id, backbone="tiny", precision="float32", perplexity=30.0, seed=0
+    )
     return create(runtime, request)
 
 

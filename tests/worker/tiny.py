@@ -28,9 +28,9 @@ class CountingBackbone(Backbone):
 
     images = 0
 
-    def embed(self, pixels: Tensor) -> Tensor:
+    def embed(self, pixels: Tensor, threads: int = 1) -> Tensor:
         self.images += len(pixels)
-        return super().embed(pixels)
+        return super().embed(pixels, threads)
 
 
 def tiny_backbone(seed: int = 0) -> CountingBackbone:
@@ -109,6 +109,7 @@ def add_job(runtime: Runtime, dataset_id: str, kind: str = "cluster", **config: 
     with runtime.db.write() as session:
         dataset = session.get_one(Dataset, dataset_id)
         tenant = dataset.tenant
+        config = {"precision": "float32", **config}
         return create_job(session, tenant=tenant, kind=kind, dataset=dataset, config=config)
 
 

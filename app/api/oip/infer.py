@@ -118,7 +118,6 @@ async def _infer(asking: Asking, reference: str, place: Place) -> Response:
         target.files,
         inference.images,
         features=inference.features,
-        sample=target.sample,
         seconds=inference.seconds,
     )
     return await run_in_threadpool(to_response, inference, target, outcomes)

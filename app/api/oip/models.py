@@ -97,7 +97,7 @@ def _metadata(session: Session, tenant: str, reference: str) -> schemas.ModelMet
 async def _ready(serving: Serving, target: Target) -> schemas.ModelReady:
     """Looks at what is loaded, again and again: others wait for the same, and to wait for it in
     their way and give up would make them give up, too."""
-    loading = serving.load(target.files, target.sample)
+    loading = serving.load(target.files)
     until = time.monotonic() + _PATIENCE_SECONDS
     while not loading.done():
         if time.monotonic() > until:

@@ -28,6 +28,14 @@ Backbone = Annotated[
         "or `open_clip:NAME/PRETRAINED`.",
     ),
 ]
+Precision = Annotated[
+    Literal["float32", "bfloat16"],
+    Field(
+        description="Numbers of the matrix products, in the backbone and in training. `float32` "
+        "gives the same features on every machine. `bfloat16` is faster on hardware that has it "
+        "and moves single features by percents; the job and its model then say so."
+    ),
+]
 Duplicates = Annotated[
     Literal["none", "exact", "near"],
     Field(
@@ -76,6 +84,7 @@ class ClusterCreate(JobRequest):
     n_clusters: int = Field(ge=2, le=25_000, description="How many groups to look for.")
     model_name: ModelName = None
     backbone: Backbone = DEFAULT_BACKBONE
+    precision: Precision = "float32"
     exclude_duplicates: Duplicates = "none"
     recipe: Literal["default", "paper"] = Field(
         default="default",
@@ -117,6 +126,7 @@ class SweepCreate(JobRequest):
         default=None, ge=2, le=25_000, description="Needed where `beta` is swept."
     )
     backbone: Backbone = DEFAULT_BACKBONE
+    precision: Precision = "float32"
     exclude_duplicates: Duplicates = "none"
     objective: Objective = None
     n_heads: Heads = None
@@ -170,6 +180,7 @@ class MapCreate(JobRequest):
     kind: Literal["map"]
     dataset_id: DatasetId
     backbone: Backbone = DEFAULT_BACKBONE
+    precision: Precision = "float32"
     perplexity: float = Field(
         default=30.0, ge=2, le=200, description="About how many neighbours an image keeps close."
     )

@@ -79,21 +79,14 @@ class Predictions(BaseModel):
     data: list[Prediction]
 
 
-class FormTrial(BaseModel):
-    form: str = Field(examples=["onnx"])
-    agreement: float | None = Field(
-        description="Share of the sample with the same label as plain torch gives."
-    )
-    alone_ms: float | None = Field(description="One image, all cores.")
-    batched_ms: float | None = Field(description="An image of a batch, one core.")
-    refused: str | None = Field(description="Why it is not used, if so.")
-
-
 class LoadedModel(BaseModel):
     model: ModelRef
-    form: str = Field(description="How it computes features now.")
-    sample: int = Field(description="Images of its collection that the forms were compared on.")
-    trials: list[FormTrial] = Field(description="Empty until they were measured.")
+    backend: str = Field(
+        description="What computes its features: `onnx` on a CPU, `torch` on a GPU and for "
+        "backbones that ONNX Runtime cannot run.",
+        examples=["onnx"],
+    )
+    precision: str = Field(description="As declared by the model.", examples=["float32"])
 
 
 class Serving(BaseModel):

@@ -26,6 +26,7 @@ _TRAIN_SETTINGS = (
     "steps",
     "epochs",
     "seed",
+    "precision",
 )
 
 
@@ -34,6 +35,7 @@ class ClusterRequest(JobRequest):
     dataset_id: str
     n_clusters: int
     backbone: str
+    precision: str
     seed: int
     model_name: str | None = None
     exclude_duplicates: str = "none"
@@ -54,6 +56,7 @@ class ClusterRequest(JobRequest):
         config = {
             "model_name": name,
             "backbone": self.backbone,
+            "precision": self.precision,
             "exclude_duplicates": self.exclude_duplicates,
             "train": self.train_config(count_trained(session, dataset, self.exclude_duplicates)),
         }

@@ -38,6 +38,7 @@ class FinetuneRequest(JobRequest):
             "model": {"name": model.name, "version": version.version},
             "model_name": check_name(self.model_name) if self.model_name else model.name,
             "backbone": version.manifest["backbone"],
+            "precision": version.manifest["precision"],
             "finetune": self._config(dataset, version.manifest),
         }
         return create_job(

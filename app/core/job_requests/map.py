@@ -17,6 +17,7 @@ _MIN_IMAGES = 3
 class MapRequest(JobRequest):
     dataset_id: str
     backbone: str
+    precision: str
     perplexity: float
     seed: int
 
@@ -30,7 +31,12 @@ class MapRequest(JobRequest):
                 "dataset_id",
                 f"a map needs at least {_MIN_IMAGES} images, not {dataset.image_count}",
             )
-        config = {"backbone": self.backbone, "perplexity": self.perplexity, "seed": self.seed}
+        config = {
+            "backbone": self.backbone,
+            "precision": self.precision,
+            "perplexity": self.perplexity,
+            "seed": self.seed,
+        }
         return create_job(
             session, tenant=tenant, kind="map", dataset=dataset, config=config, request=self
         )

@@ -21,6 +21,7 @@ class PredictRequest(JobRequest):
         config = {
             "model": {"name": model.name, "version": version.version},
             "backbone": version.manifest["backbone"],
+            "precision": version.manifest["precision"],
         }
         return create_job(
             session, tenant=tenant, kind="predict", dataset=dataset, config=config, request=self

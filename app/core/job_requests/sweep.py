@@ -19,7 +19,7 @@ _BETAS = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 _SIZES = (2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200)
 _IMAGES_A_CLUSTER = 5  # fewer have no neighbors of their own to be recognized by
 _MOST_CLUSTERS = 25_000
-_TRAIN_SETTINGS = ("objective", "n_heads", "n_neighbors", "steps", "seed")
+_TRAIN_SETTINGS = ("objective", "n_heads", "n_neighbors", "steps", "seed", "precision")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,7 @@ class SweepRequest(JobRequest):
     dataset_id: str
     parameter: str
     backbone: str
+    precision: str
     seed: int
     values: list[float] | None = None
     n_clusters: int | None = None
@@ -51,6 +52,7 @@ class SweepRequest(JobRequest):
         config = {
             "parameter": self.parameter,
             "backbone": self.backbone,
+            "precision": self.precision,
             "exclude_duplicates": self.exclude_duplicates,
             "values": (values := self._values(n_images)),
             "train": [self._train_config(value, n_images) for value in values],

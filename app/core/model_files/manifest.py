@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from app.core.errors import ModelFileInvalid
 from app.core.model_files import MANIFEST_FILE
 from app.core.model_files.strangers_json import parse_json
-from temi.config import TrainConfig
+from temi.config import Precision, TrainConfig
 from temi.errors import InvalidConfig
 
 _SHOWN_ERRORS = 5
@@ -50,6 +50,7 @@ class Manifest(_Part):
     backbone: str = Field(min_length=1, max_length=200)
     weights_sha256: Sha256
     preprocessing: Preprocessing
+    precision: Precision  # of the backbone's matrix products
     feature_dim: int = Field(ge=1, le=1_000_000)
     n_clusters: int = Field(ge=2, le=1_000_000)
     temperature: float = Field(gt=0, le=1e6)

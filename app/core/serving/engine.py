@@ -1,10 +1,9 @@
-"""The side that computes: takes asks, loads models, finds the fastest form of their backbones."""
+"""The side that computes: takes asks and loads models."""
 
 import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,8 +15,6 @@ from app.core.serving.files import ModelFiles, load_model
 from app.core.serving.lanes import Lanes, Request
 from app.core.serving.messages import (
     Ask,
-    FormTrial,
-    Load,
     Loaded,
     NotLoaded,
     Refusal,
@@ -26,11 +23,9 @@ from app.core.serving.messages import (
 )
 from app.core.serving.models import LoadedModels, ServedModel
 from app.core.settings import Settings
-from app.core.storage import open_storage
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from torch import Tensor
 
 _LOOK_SECONDS = 1.0  # between looks for models that nobody uses
 log = structlog.get_logger()
@@ -42,15 +37,13 @@ class Engine:
     def __init__(self, settings: Settings, send: Callable[..., None]) -> None:
         self._settings = settings
         self._send = send
-        self._storage = open_storage(settings)
-        self._lock = threading.Lock()  # of the three below
+        self._lock = threading.Lock()  # of the two below
         self._models = LoadedModels(
             partial(load_model, settings=settings),
             max_bytes=settings.predict_cache_bytes,
             idle_seconds=settings.predict_idle_seconds,
         )
         self._asked: dict[ModelFiles, list[Ask]] = {}  # of models that are being loaded
-        self._samples: dict[ModelFiles, tuple[str, ...]] = {}
         self._to_load: queue.SimpleQueue[ModelFiles | None] = queue.SimpleQueue()
         self._used_at = time.monotonic()
         self._lanes = Lanes(settings.predict_threads, self._decode, send)
@@ -62,8 +55,6 @@ class Engine:
         with self._lock:
             self._used_at = time.monotonic()
             model = self._models.get(message.model)
-            if isinstance(message, Load):
-                self._samples[message.model] = message.sample
             if model is None:
                 self._load_later(message)
         if model is not None and isinstance(message, Ask):
@@ -98,14 +89,13 @@ class Engine:
                 continue
             if files is None:
                 return
-            model = self._load(files)
-            if model is not None and self._to_load.empty():
-                self._quicken(model)
+            self._load(files)
 
-    def _load(self, files: ModelFiles) -> ServedModel | None:
+    def _load(self, files: ModelFiles) -> None:
         started = time.monotonic()
         try:
             model = self._models.load(files)
+            _ = model.home.backbone.backend  # made now, not when the first image waits for it
         except Exception as error:  # noqa: BLE001 - whoever asked is told
             problem = _as_service_error(error)
             with self._lock:
@@ -113,66 +103,16 @@ class Engine:
             self._send(NotLoaded(model=files, error=problem))
             for ask in asks:
                 self._send(Refusal(id=ask.id, error=problem))
-            return None
+            return
         with self._lock:
             asks = self._asked.pop(files)
             self._models.keep(model)
             self._tell_unloaded(list(self._models.drop_surplus()), "space")
             used = self._models.bytes
-        self._send(Loaded(model=files, bytes=used, seconds=time.monotonic() - started))
+        seconds, backend = time.monotonic() - started, model.home.backbone.backend.name
+        self._send(Loaded(model=files, bytes=used, seconds=seconds, backend=backend))
         for ask in asks:
             self._lanes.put(Request(ask, model))
-        return model
-
-    def _quicken(self, model: ServedModel) -> None:
-        """Answers go on meanwhile, with the form that everything starts with."""
-        names = self._settings.predict_forms
-        if not set(names) - {"torch"}:
-            return
-        from temi.backbones.choice import choose_form
-
-        started = time.monotonic()
-        backbone = model.home.backbone
-        choice = choose_form(
-            backbone,
-            names,
-            self._read_sample(model),
-            model.head.predict,
-            self._settings.predict_threads,
-        )
-        with self._lock:
-            form = model.home.forms.setdefault(choice.form.name, choice.form)
-            model.form = form
-            used = self._models.bytes
-        self._send(
-            Loaded(
-                model=model.files,
-                bytes=used,
-                seconds=time.monotonic() - started,
-                form=form.name,
-                sample=choice.sample,
-                trials=tuple(FormTrial(**asdict(trial)) for trial in choice.trials),
-            )
-        )
-
-    def _read_sample(self, model: ServedModel) -> "Tensor":
-        """Pictures of the collection that the model was made from, those that are still there."""
-        import torch
-
-        preprocessing = model.home.backbone.preprocessing
-        keys = self._samples.get(model.files, ())
-        pixels = torch.empty(
-            (len(keys), preprocessing.size, preprocessing.size, 3), dtype=torch.uint8
-        )
-        count = 0
-        for key in keys:
-            try:
-                image = self._decode(self._storage.read(key), preprocessing.decode_side)
-            except (OSError, ServiceError):
-                continue
-            preprocessing.fill(pixels[count], image)
-            count += 1
-        return pixels[:count]
 
     def _tell_unloaded(self, models: list[ServedModel], reason: str) -> None:
         for model in models:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.core.errors import ModelIntegrity
@@ -12,6 +11,7 @@ from app.core.storage import Storage, open_storage
 
 if TYPE_CHECKING:
     from temi.backbones import Backbone
+    from temi.config import Precision
     from temi.model import ClusterModel
 
 MODEL_FILE = "model.safetensors"
@@ -26,6 +26,7 @@ class ModelFiles:
     hashes: tuple[tuple[str, str], ...]  # file name, sha256
     backbone: str
     weights_sha256: str
+    precision: "Precision"
     temperature: float
 
     @classmethod
@@ -35,6 +36,7 @@ class ModelFiles:
             hashes=tuple(sorted(files.items())),
             backbone=manifest["backbone"],
             weights_sha256=manifest["weights_sha256"],
+            precision=manifest["precision"],
             temperature=manifest["temperature"],
         )
 
@@ -62,9 +64,13 @@ def load_model(
         safetensors.numpy.load(contents[MODEL_FILE]), files.temperature
     )
     for backbone in known:
-        if (backbone.name, backbone.weights_hash) == (files.backbone, files.weights_sha256):
+        same = (backbone.weights_hash, backbone.precision) == (
+            files.weights_sha256,
+            files.precision,
+        )
+        if same and backbone.name == files.backbone:
             return backbone, model
-    backbone = _load_backbone(files.backbone, settings.weights_dir, settings.device)
+    backbone = _load_backbone(files, settings)
     if BACKBONE_FILE in contents:
         backbone = _with_weights(backbone, contents[BACKBONE_FILE])
     if backbone.weights_hash != files.weights_sha256:
@@ -82,7 +88,12 @@ def _with_weights(backbone: "Backbone", data: bytes) -> "Backbone":
     return with_weights(backbone, safetensors.torch.load(data))
 
 
-def _load_backbone(name: str, weights_dir: Path | None, device: str) -> "Backbone":
+def _load_backbone(files: ModelFiles, settings: Settings) -> "Backbone":
     from temi.backbones import load_backbone
 
-    return load_backbone(name, weights_dir=weights_dir, device=device)
+    return load_backbone(
+        files.backbone,
+        weights_dir=settings.weights_dir,
+        device=settings.device,
+        precision=files.precision,
+    )

@@ -45,7 +45,7 @@ class Request:
     @property
     def key(self) -> object:
         """Requests of one key may share a batch."""
-        return self.model.form if self.ask.features is None else _FEATURES
+        return self.model.home if self.ask.features is None else _FEATURES
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,14 +149,13 @@ class Lanes:
             self._reply(*map(_as_answer, done))  # those of one batch travel together
 
     def _outcomes(self, pieces: list[_Piece], threads: int) -> list[Outcome]:
-        from temi.backbones.forms import use_cores
+        import torch
 
-        use_cores(threads)
+        if torch.get_num_threads() != 1:  # several lanes compute at once
+            torch.set_num_threads(1)
         first = pieces[0].request
         if first.ask.features is not None:
             return [first.model.head.predict_proba(first.ask.features)]
-        import torch
-
         preprocessing = first.model.home.backbone.preprocessing
         size = preprocessing.size
         pixels = torch.empty((len(pieces), size, size, 3), dtype=torch.uint8)
@@ -171,7 +170,7 @@ class Lanes:
             except ImageRejected as error:
                 found[place] = error
         if places:
-            features = first.model.form.embed(pixels[: len(places)], threads).numpy()
+            features = first.model.home.backbone.embed(pixels[: len(places)], threads).numpy()
             for model in dict.fromkeys(pieces[place].request.model for place in places):
                 rows = [i for i, at in enumerate(places) if pieces[at].request.model is model]
                 for row, probabilities in zip(

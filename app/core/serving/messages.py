@@ -15,10 +15,9 @@ Outcome = Probabilities | ImageRejected
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """Have this model ready. `sample` are keys of pictures that are like those to come."""
+    """Have this model ready."""
 
     model: ModelFiles
-    sample: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,26 +54,13 @@ class Refusal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FormTrial:
-    """How a way to compute the features did on this machine."""
-
-    form: str
-    agreement: float | None
-    alone_ms: float | None
-    batched_ms: float | None
-    refused: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """The model answers from now on; sent again when a faster form of its backbone was found."""
+    """The model answers from now on."""
 
     model: ModelFiles
     bytes: int  # of all models that are loaded
     seconds: float
-    form: str = "torch"
-    sample: int = 0
-    trials: tuple[FormTrial, ...] = ()
+    backend: str  # what computes its features
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ from app.core.serving.files import ModelFiles
 
 if TYPE_CHECKING:
     from temi.backbones import Backbone
-    from temi.backbones.forms import Form
     from temi.model import ClusterModel
 
 Load = Callable[..., "tuple[Backbone, ClusterModel]"]  # of files, and of backbones that are known
@@ -18,21 +17,21 @@ Load = Callable[..., "tuple[Backbone, ClusterModel]"]  # of files, and of backbo
 
 @dataclass(eq=False)
 class ServedBackbone:
-    """A backbone in memory, with the forms of it that some model uses."""
+    """A backbone in memory."""
 
     backbone: "Backbone"
-    forms: "dict[str, Form]" = field(default_factory=dict)
 
     @property
     def batch(self) -> int:
-        from temi.backbones.choice import batch_size
+        from temi.embed import default_batch
 
-        return batch_size(self.backbone)
+        return default_batch(self.backbone.device)
 
     @property
     def bytes(self) -> int:
         tensors = (*self.backbone.module.parameters(), *self.backbone.module.buffers())
-        return sum(t.numel() * t.element_size() for t in tensors) * len(self.forms)
+        copies = 1 if self.backbone.backend.name == "torch" else 2
+        return copies * sum(t.numel() * t.element_size() for t in tensors)
 
 
 @dataclass(eq=False)
@@ -40,7 +39,6 @@ class ServedModel:
     files: ModelFiles
     home: ServedBackbone
     head: "ClusterModel"
-    form: "Form"
     used_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -76,13 +74,10 @@ class LoadedModels:
 
     def load(self, files: ModelFiles) -> ServedModel:
         """Takes seconds, and changes nothing: `keep` does."""
-        from temi.backbones.forms import TorchForm
-
         homes = {model.home.backbone: model.home for model in self._models.values()}
         backbone, head = self._load(files, known=homes)
         home = homes.get(backbone) or ServedBackbone(backbone)
-        form = home.forms.setdefault("torch", TorchForm(home.backbone))
-        return ServedModel(files, home, head, form)
+        return ServedModel(files, home, head)
 
     def keep(self, model: ServedModel) -> None:
         self._models[model.files] = model

@@ -12,21 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from app.core.cluster_names import current_names
 from app.core.registry import resolve
 from app.core.runtime import Runtime
 from app.core.serving.files import ModelFiles
 from app.core.serving.service import Serving
-from app.core.storage import blob_key
-from app.core.tables import Dataset, Image, ModelVersion
 
 _FRESH_SECONDS = 1.0
 _RETRY_SECONDS = 30.0  # before a target that could not be loaded is tried again
 _MOST_REFERENCES = 1000
-_SAMPLE = 128  # pictures
 log = structlog.get_logger()
 
 
@@ -39,7 +34,6 @@ class Target:
     files: ModelFiles
     feature_dim: int
     labels: list[str]  # as people call the clusters now
-    sample: tuple[str, ...]  # keys of pictures that the model was made from
 
 
 @dataclass(eq=False)
@@ -81,7 +75,7 @@ class References:
         """Before somebody points at it: refuses damaged files, and waits until it is loaded if
         this process is answering at all."""
         target = self.look(tenant, reference)
-        self._serving.prepare(target.files, target.sample)
+        self._serving.prepare(target.files)
 
     def forget(self, tenant: str, name: str) -> None:
         """After a change made here: the next one to ask sees it. Any thread may say so."""
@@ -118,7 +112,7 @@ class References:
         if old == new or self._serving.is_loaded(new) or not self._serving.is_loaded(old):
             return True
         if known.loading is None and _long_ago(known.failed_at):
-            known.loading = self._serving.load(new, target.sample)
+            known.loading = self._serving.load(new)
         if known.loading is not None and known.loading.done():
             problem, known.loading = known.loading.exception(), None
             if problem is None:
@@ -143,21 +137,7 @@ class References:
                 files=ModelFiles.of(version.folder, version.files, version.manifest),
                 feature_dim=version.manifest["feature_dim"],
                 labels=current_names(session, version),
-                sample=_sample(session, tenant, version),
             )
-
-
-def _sample(session: Session, tenant: str, version: ModelVersion) -> tuple[str, ...]:
-    """Keys of pictures of the collection that it was made from, if that is still there."""
-    dataset_id = version.manifest.get("dataset", {}).get("id")
-    hashes = session.scalars(
-        select(Image.sha256)
-        .join(Dataset, Dataset.id == Image.dataset_id)
-        .where(Dataset.id == dataset_id, Dataset.tenant == tenant)
-        .order_by(Image.position)
-        .limit(_SAMPLE)
-    )
-    return tuple(blob_key(sha256) for sha256 in hashes)
 
 
 def _long_ago(moment: float | None) -> bool:

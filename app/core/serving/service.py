@@ -82,15 +82,14 @@ class Serving:
         images: Sequence[bytes] = (),
         *,
         features: npt.NDArray[np.float32] | None = None,
-        sample: tuple[str, ...] = (),
         seconds: float | None = None,
     ) -> list[Outcome]:
-        """In the order of the images; `sample` are keys of pictures to tune the model with."""
+        """In the order of the images."""
         seconds = min(seconds or self._settings.predict_seconds, self._settings.predict_seconds)
         ready = model in self._loaded
         self._watcher.cache("hit" if ready else "miss")
         if not ready:
-            self.load(model, sample)
+            self.load(model)
             seconds = min(seconds, self._settings.predict_load_seconds)
         ask = Ask(
             id=next(self._ids),
@@ -112,7 +111,7 @@ class Serving:
         assert outcomes is not None
         return outcomes
 
-    def load(self, model: ModelFiles, sample: tuple[str, ...] = ()) -> "asyncio.Future[Result]":
+    def load(self, model: ModelFiles) -> "asyncio.Future[Result]":
         """Done when the model answers; fails with what is wrong with it. Many share it: whoever
         waits for it shields it."""
         if model in self._open:
@@ -121,11 +120,11 @@ class Serving:
             done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
             done.set_result(None)
             return done
-        loading = self._send(model, Load(model=model, sample=sample))
+        loading = self._send(model, Load(model=model))
         loading.add_done_callback(_take_note)
         return loading
 
-    def prepare(self, model: ModelFiles, sample: tuple[str, ...] = ()) -> None:
+    def prepare(self, model: ModelFiles) -> None:
         """Before an alias moves to it: refuses a version whose files are not what they were, and
         has it loaded if this process is answering at all. Waits for that, in another thread."""
         verify_files(open_storage(self._settings), model)
@@ -133,7 +132,7 @@ class Serving:
             return
 
         async def load() -> None:
-            await asyncio.shield(self.load(model, sample))
+            await asyncio.shield(self.load(model))
 
         with suppress(TimeoutError):  # then it is loaded when the first one asks
             asyncio.run_coroutine_threadsafe(load(), self._loop).result(_PREPARE_SECONDS)
@@ -233,12 +232,14 @@ class Serving:
         self._loaded[message.model] = message
         self._settle(message.model, None)
         self._watcher.loaded(len(self._loaded), message.bytes)
-        if message.trials:
-            tried = [vars(trial) for trial in message.trials]
-            log.info("form_chosen", folder=message.model.folder, form=message.form, tried=tried)
-        else:
-            self._watcher.load_seconds(message.seconds)
-            log.info("model_loaded", folder=message.model.folder, seconds=message.seconds)
+        self._watcher.load_seconds(message.seconds)
+        log.info(
+            "model_loaded",
+            folder=message.model.folder,
+            seconds=message.seconds,
+            backend=message.backend,
+            precision=message.model.precision,
+        )
 
     def _settle(self, key: int | ModelFiles, result: Result) -> None:
         opened = self._open.pop(key, None)

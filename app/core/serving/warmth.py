@@ -79,7 +79,7 @@ class Warmth:
             self._loading = _reference(version)
             try:
                 target = await asyncio.to_thread(self._references.look, version[0], self._loading)
-                await asyncio.shield(self._serving.load(target.files, target.sample))
+                await asyncio.shield(self._serving.load(target.files))
             except ServiceError as error:
                 log.warning("model_in_use_not_loaded", model=self._loading, reason=str(error))
                 continue

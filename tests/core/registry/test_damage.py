@@ -49,7 +49,12 @@ def no_backbone(monkeypatch: pytest.MonkeyPatch) -> None:
 def _registered(runtime: Runtime, contents: dict[str, bytes]) -> ModelFiles:
     hashes = write_files(runtime.storage, FOLDER, contents)
     weights = tiny_backbone(seed=1).weights_hash
-    manifest = {"backbone": "tiny", "weights_sha256": weights, "temperature": 0.1}
+    manifest = {
+        "backbone": "tiny",
+        "weights_sha256": weights,
+        "precision": "float32",
+        "temperature": 0.1,
+    }
     return ModelFiles.of(FOLDER, hashes, manifest)
 
 

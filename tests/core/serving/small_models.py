@@ -23,7 +23,12 @@ CLUSTERS = 3
 
 def files(name: str, weights: str = "w") -> ModelFiles:
     return ModelFiles(
-        folder=name, hashes=(), backbone="tiny", weights_sha256=weights, temperature=0.1
+        folder=name,
+        hashes=(),
+        backbone="tiny",
+        weights_sha256=weights,
+        precision="float32",
+        temperature=0.1,
     )
 
 

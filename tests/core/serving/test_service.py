@@ -13,6 +13,7 @@ _MODEL = ModelFiles(
     folder="models/none",
     hashes=(("model.safetensors", "0" * 64),),
     backbone="none",
+    precision="float32",
     weights_sha256="0" * 64,
     temperature=0.1,
 )

@@ -36,7 +36,7 @@ def search_all(search: PartSearch, *helpers: PartSearch) -> Ids:
 def elsewhere(search: PartSearch) -> PartSearch:
     """What another machine makes of the plan."""
     plan = CellPlan.from_arrays(search.plan.arrays()) if search.plan else None
-    return PartSearch.resume(search.features.copy(), search.k, threads=search.threads, plan=plan)
+    return PartSearch.resume(search.features.copy(), search.k, plan=plan)
 
 
 def test_by_cells(features: Features) -> None:
