@@ -43,8 +43,9 @@ def _covariances(
     """Those of the chunks, in their order, a few at a time: (D, D) each."""
 
     def product(rows: slice) -> Matrix:
-        block = standardizer.apply(features[rows])
-        return (block.T @ block).astype(np.float64)
+        # In float64: what another processor's order of adding changes is then lost in the end.
+        block = standardizer.apply(features[rows]).astype(np.float64)
+        return block.T @ block
 
     threads = torch.get_num_threads()
     waiting: deque[Future[Matrix]] = deque()

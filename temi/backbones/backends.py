@@ -58,7 +58,7 @@ class OnnxBackend:
     name = "onnx"
 
     def __init__(self, graph: bytes) -> None:
-        self._graph = graph
+        self.graph = graph
         self._lock = threading.Lock()
         self._sessions: dict[int, Any] = {}
 
@@ -70,7 +70,7 @@ class OnnxBackend:
     def _session(self, threads: int) -> Any:
         with self._lock:
             if threads not in self._sessions:
-                self._sessions[threads] = _open_session(self._graph, threads)
+                self._sessions[threads] = _open_session(self.graph, threads)
             return self._sessions[threads]
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import temi.kmeans
 from temi.errors import InvalidConfig
@@ -58,3 +59,15 @@ def test_more_clusters_than_images() -> None:
     with pytest.raises(InvalidConfig) as caught:
         kmeans(np.ones((3, 2), dtype=np.float32), 4)
     assert caught.value.field == "n_clusters"
+
+
+def test_the_number_of_cores_changes_nothing(mixture: Mixture) -> None:
+    features, _ = mixture(600, n_groups=4)
+    blurred = features + np.random.default_rng(0).normal(0, 2, features.shape).astype(np.float32)
+    found = []
+    for threads in (1, 2, 7):
+        with threadpool_limits(threads):
+            found.append(kmeans(blurred, 6, seed=1))
+
+    for one in found[1:]:
+        np.testing.assert_array_equal(one, found[0])

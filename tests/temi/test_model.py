@@ -67,3 +67,17 @@ def test_wrong_tensors(broken: str) -> None:
 
     with pytest.raises(TemiError, match="not a cluster model"):
         ClusterModel(given, 0.1)
+
+
+def test_a_row_gets_the_same_alone_and_in_a_crowd() -> None:
+    rng = np.random.default_rng(2)
+    shapes = {"mean": (300,), "w1": (300, 64), "b1": (64,), "w2": (64, 32), "b2": (32,)}
+    large = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    large |= {"std": np.full(300, 2.0, np.float32), "w3": rng.normal(size=(32, 9)).astype("f4")}
+    model = ClusterModel.from_tensors(large, 0.1)
+    rows = rng.normal(size=(40, 300)).astype(np.float32)
+
+    together = model.predict_proba(rows)
+
+    for number, row in enumerate(rows):
+        np.testing.assert_array_equal(model.predict_proba(row[None])[0], together[number])
