@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.format import open_memmap
 
+from app.core.activity import report_activity
 from app.core.storage import Storage
 from temi.standardize import chunks
 
@@ -47,6 +48,7 @@ def gather_rows(
             for number in np.unique(piece[rows]):
                 here = np.flatnonzero(piece[rows] == number)
                 gathered[rows.start + here] = opened(int(number))[row[rows][here]]
+            report_activity()
         gathered.flush()
 
 

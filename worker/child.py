@@ -3,11 +3,14 @@
 import importlib
 import os
 import sys
+import threading
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 import structlog
 from sqlalchemy.exc import OperationalError
 
+from app.core.activity import listen_to_activity
 from app.core.errors import LeaseLost, ServiceError, StorageUnavailable
 from app.core.jobs import Progress
 from app.core.logs import adopt_libraries, bind_process, configure_logging
@@ -19,9 +22,9 @@ from app.core.tables import Job
 from app.core.tracing import trace_id_of
 from temi.errors import InvalidConfig, TemiError, UnknownBackbone, WeightsUnavailable
 from worker import processes
-from worker.context import Holding, JobContext, News, StageBegan
+from worker.context import AliveReporter, Holding, JobContext, News, Sign, StageBegan
 
-Message = Progress | News | Holding | dict[str, object]
+Message = Progress | News | Holding | Sign | dict[str, object]
 """Progress, stages, shards while it goes well; at the end of a hopeless job, its error."""
 
 _TEMI_CODES: dict[type[TemiError], str] = {
@@ -61,14 +64,29 @@ def _main(runtime: Runtime, job_id: str, fence: int, connection: Connection) -> 
         job = session.get_one(Job, job_id)
     bind_process(kind=job.kind, request_id=job.request_id, trace_id=trace_id_of(job.traceparent))
 
+    send = locked_send(connection)
+
     def tell(news: News) -> None:
         _log_stage(news)
-        connection.send(news)
+        send(news)
 
-    error = _run(JobContext(runtime, job, fence, connection.send, tell, connection.send))
+    listen_to_activity(AliveReporter(send))
+    error = _run(JobContext(runtime, job, fence, send, tell, send, send))
+    listen_to_activity(None)
     if error is not None:
-        connection.send(error)
+        send(error)
     connection.close()
+
+
+def locked_send(connection: Connection) -> Callable[[object], None]:
+    """Threads that read ahead report, too, and two messages must not mix."""
+    lock = threading.Lock()
+
+    def send(message: object) -> None:
+        with lock:
+            connection.send(message)
+
+    return send
 
 
 def _log_stage(news: News) -> None:

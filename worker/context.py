@@ -13,8 +13,10 @@ from app.core.jobs import Progress, check_fence, record_timing
 from app.core.runtime import Runtime
 from app.core.shards import Held
 from app.core.tables import Job
+from worker.liveness import Alive, Computing
 
 _REPORT_SECONDS = 0.25
+_ALIVE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,10 @@ class Holding:
     held: Held | None
 
 
-def _untold(_news: News | Holding) -> None:
+Sign = Alive | Computing
+
+
+def _untold(_news: News | Holding | Sign) -> None:
     """Nobody listens."""
 
 
@@ -52,6 +57,7 @@ class JobContext:
     send: Callable[[Progress], None]
     tell: Callable[[News], None] = _untold
     tell_holding: Callable[[Holding], None] = _untold
+    tell_sign: Callable[[Sign], None] = _untold
     _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @contextmanager
@@ -68,6 +74,16 @@ class JobContext:
 
     def hold(self, held: Held | None) -> None:
         self.tell_holding(Holding(held))
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """For a call that may take long and cannot report: until it ends, the CPU time of this
+        process is its sign of life. Not for a call that waits for a disk or a server."""
+        self.tell_sign(Computing(active=True))
+        try:
+            yield
+        finally:
+            self.tell_sign(Computing(active=False))
 
     def log(self, message: str, level: str = "info") -> None:
         """A line for those who wait for the job: debug, info, warning or error."""
@@ -92,6 +108,20 @@ class JobContext:
             how = f"goes on at {completed} of {total}" if completed else "started"
             self.log(f"Stage {stage} {how}.")
         return Meter(self, stage, total, completed)
+
+
+class AliveReporter:
+    """Passes signs of life on, at most one a second; any thread may call it."""
+
+    def __init__(self, tell_sign: Callable[[Sign], None]) -> None:
+        self._tell_sign = tell_sign
+        self._told_at = 0.0
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        if now - self._told_at >= _ALIVE_SECONDS:
+            self._told_at = now
+            self._tell_sign(Alive())
 
 
 class Meter:

@@ -8,6 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sqlalchemy import delete, insert, select
 
+from app.core.activity import report_activity, reporting
 from app.core.tables import Dataset, Duplicate, Image
 from temi.kmeans import unit_rows
 from temi.standardize import chunks
@@ -89,6 +90,7 @@ def list_near(context: JobContext, near: NearDuplicates) -> None:
         )
         for part in chunks(len(values)):
             session.execute(insert(Duplicate), values[part])
+            report_activity()
     if values:
         context.log(f"Near duplicates of earlier images: {len(values):,}.")
 
@@ -133,7 +135,7 @@ def _ids_of(context: JobContext, rows: Ids) -> dict[int, str]:
         ids = session.scalars(
             statement.order_by(Image.position).execution_options(yield_per=_FETCH_ROWS)
         )
-        for row, image_id in enumerate(ids):
+        for row, image_id in enumerate(reporting(ids)):
             if row in wanted:
                 found[row] = image_id
     return found

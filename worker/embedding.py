@@ -16,6 +16,7 @@ from PIL import Image as PillowImage
 from sqlalchemy import select
 
 from app.core.access.actor import DEFAULT_TENANT
+from app.core.activity import report_activity
 from app.core.embeddings import add_embedding, earlier_folders
 from app.core.errors import Conflict
 from app.core.images import decode_image
@@ -95,7 +96,8 @@ def embed_dataset(
         return
     save_array(files.storage, files.hashes_key, hashes)
     size = context.runtime.settings.embed_shard
-    plan = plan_reuse(files.storage, files.folder, hashes, _earlier(context, files), size)
+    with context.computing():
+        plan = plan_reuse(files.storage, files.folder, hashes, _earlier(context, files), size)
     count, new = len(hashes), sum(len(shard) for shard in plan.shards.values())
     context.log(f"{new:,} of {count:,} images are to be embedded; {plan.reused:,} were before.")
     meter = context.meter(stage, total=count, completed=count - new)
@@ -179,6 +181,7 @@ def dataset_hashes(context: JobContext) -> Hashes:
         )
         for page in rows.partitions():
             digest += bytes.fromhex("".join(page))
+            report_activity()
     fingerprint = context.job.dataset_fingerprint
     if fingerprint is not None and hashlib.sha256(digest).hexdigest() != fingerprint:
         raise Conflict("The dataset's images are no longer those that the job was created for.")

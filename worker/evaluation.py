@@ -38,12 +38,26 @@ def evaluate_clustering(
     """Without `config` there is no k-means to compare with. `neighbors` are those of `rows`, by
     default of all, numbered within them."""
     tally = _assign(context, features, model)
+    labels = dataset_labels(context)
+    with context.computing():
+        return _measure(tally, features, model, config, neighbors, rows, labels)
+
+
+def _measure(
+    tally: ConfidenceTally,
+    features: npt.NDArray[np.float32],
+    model: ClusterModel,
+    config: TrainConfig | None,
+    neighbors: npt.NDArray[np.integer] | None,
+    rows: npt.NDArray[np.integer] | None,
+    labels: list[str | None],
+) -> tuple[dict[str, Any], Placing]:
     assigned = tally.assigned()
     metrics: dict[str, Any] = tally.result().as_dict()
     # As many numbers as clusters, and the clusters themselves have them.
     del metrics["cluster_sizes"]
     metrics |= {"temi": None, "kmeans": None, "neighbor_precision": None}
-    if labels := dataset_labels(context):
+    if labels:
         # Brings scikit-learn in, two seconds that a collection without labels saves.
         from temi.analysis.pairs import neighbor_precision
         from temi.kmeans import kmeans

@@ -5,11 +5,12 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.core.activity import report_activity
 from app.core.clusterings import get_clustering
 from app.core.errors import NotFound
 from app.core.exports.files import export_key
@@ -28,6 +29,7 @@ from app.core.storage import blob_key
 from app.core.tables import Clustering, Dataset, Export
 from worker.context import JobContext, Meter
 
+_BLOCK = 1024 * 1024
 _FILTERS = ("cluster_ids", "min_probability", "include_excluded")
 
 
@@ -111,8 +113,16 @@ def _write(context: JobContext, source: ExportSource, rows: _Rows) -> _Written:
         format_.write(source, file)
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+        sha256 = _sha256(file)
     return _Written(image_count=rows.count, bytes=size, sha256=sha256)
+
+
+def _sha256(file: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    while block := file.read(_BLOCK):
+        digest.update(block)
+        report_activity()
+    return digest.hexdigest()
 
 
 def _complete(context: JobContext, written: _Written, progress: Progress) -> None:

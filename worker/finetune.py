@@ -111,8 +111,7 @@ def tune(job: FinetuneJob) -> None:
         summary = {"steps": tuner.step, "loss": report.loss}
         save_json(job.storage, job.training_key, summary)
 
-    # A step may take half a minute on a CPU: the first report says how long they are.
-    run_resumable(job, "finetune", tuner, show=show, save=save, first_steps=1)
+    run_resumable(job, "finetune", tuner, show=show, save=save)
 
 
 def evaluate(job: FinetuneJob) -> None:

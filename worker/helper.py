@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from app.core.activity import listen_to_activity, report_activity
 from app.core.jobs import Progress, one_waits
 from app.core.logs import adopt_libraries, bind_process, configure_logging
 from app.core.processes import die_with_parent
@@ -22,11 +23,12 @@ from app.core.tables import Job, Shard
 from app.core.tracing import trace_id_of
 from worker import processes
 from worker.artefacts import load_json
-from worker.context import Holding, JobContext
+from worker.child import locked_send
+from worker.context import AliveReporter, Holding, JobContext, Sign
 from worker.sharding import Maker, do_shard
 
-Message = Holding | dict[str, object]
-"""Which piece it works on; at the end of help that was of no use, why."""
+Message = Holding | Sign | dict[str, object]
+"""Which piece it works on, and that it gets on; at the end of help that was of no use, why."""
 
 _NO_FENCE = -1  # whatever it tried to write of the job would be void
 _TASKS = {
@@ -42,13 +44,15 @@ def main(
     die_with_parent(parent_pid)
     configure_logging(settings)
     bind_process(pid=os.getpid())
+    send = locked_send(connection)
+    listen_to_activity(AliveReporter(send))
     try:
-        help_with(Runtime(settings), shard_id, worker, connection.send)
+        help_with(Runtime(settings), shard_id, worker, send)
     except Exception as error:
         processes.exit_if_outage(error)
         # The job's own worker will find it, too, and say it.
         log.warning("help_given_up", exc_info=True)
-        connection.send({"detail": f"{type(error).__name__}: {error}"})
+        send({"detail": f"{type(error).__name__}: {error}"})
         sys.exit(0)
 
 
@@ -61,13 +65,13 @@ def help_with(
         job = session.get_one(Job, first.job_id)
     bind_process(job_id=job.id, kind=job.kind, stage=first.stage)
     bind_process(request_id=job.request_id, trace_id=trace_id_of(job.traceparent))
-    context = JobContext(runtime, job, _NO_FENCE, _ignore, tell_holding=send)
+    context = JobContext(runtime, job, _NO_FENCE, _ignore, tell_holding=send, tell_sign=send)
     plan, make = first.plan, maker(context, first)
     shard: Shard | None = first
     while shard is not None:
         if shard.plan != plan:
             plan, make = shard.plan, maker(context, shard)
-        do_shard(runtime, shard, make, lambda _rows: None)
+        do_shard(runtime, shard, make, lambda _rows: report_activity())
         shard = _next(runtime, shard, worker)
         context.hold(Held.of(shard) if shard is not None else None)
 

@@ -14,6 +14,7 @@ from app.core.shards import Held, claim_any_shard, keep_shard, release_shard
 from app.core.tables import Shard
 from worker import helper, processes
 from worker.context import Holding
+from worker.liveness import Alive, Computing, StallWatch
 from worker.metrics import metrics
 from worker.presence import presence, worker_name
 from worker.watchdog import Watchdog
@@ -64,8 +65,10 @@ class Help:
     def watch(self, stopping: threading.Event) -> bool:
         """Whether it went well; help that is no longer wanted did."""
         log.info("help_started")
+        settings = self._runtime.settings
         process, connection = self._start_child()
-        with Watchdog(self._runtime.settings.self_kill_seconds, process.kill) as self._dog:
+        self._liveness = StallWatch(process.pid, settings.stall_seconds, self._shard.stage)
+        with Watchdog(settings.self_kill_seconds, process.kill) as self._dog:
             try:
                 while self._listen(connection):
                     if stopping.is_set():
@@ -75,6 +78,10 @@ class Help:
                     if not self._keep_lease():
                         log.info("help_not_wanted")
                         return True
+                    if self._has_stalled():
+                        processes.end(process)
+                        self._release(crashed=True)
+                        return False
                 process.join()
                 if process.exitcode == processes.OUTAGE:
                     self._release(crashed=False)
@@ -98,6 +105,9 @@ class Help:
                 if isinstance(message, Holding):
                     metrics.shards.labels(self._shard.stage).inc()  # it has done the one before
                     self._held = message.held
+                    self._liveness.note(message)
+                elif isinstance(message, Alive | Computing):
+                    self._liveness.note(message)
                 else:
                     self._error = message
         except EOFError:
@@ -121,6 +131,13 @@ class Help:
         self._alive_at = now
         # The child may have ended this piece and claimed the next one in the meantime.
         return kept or held != self._held
+
+    def _has_stalled(self) -> bool:
+        """If so, the piece goes to another worker, or to the one that holds the job."""
+        stall = self._liveness.find_stall()
+        if stall is not None:
+            log.error("help_stalled", seconds=round(stall.seconds, 1))
+        return stall is not None
 
     @property
     def _overdue(self) -> bool:

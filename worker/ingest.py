@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import insert, update
 
+from app.core.activity import reporting
 from app.core.blobs import keep_blob
 from app.core.dataset_changes import mark_duplicates
 from app.core.datasets import count_rows, folder_label, last_position, totals
@@ -72,7 +73,8 @@ def _stored(
 ) -> Iterator[dict[str, Any]]:
     """Rows in the order of the source. An archive is read in that order, others all over."""
     first = _first(context)
-    members = (member for member in source.members if first + member.position > done)
+    # A resumed job reads past all that is done, which takes long in a large archive.
+    members = (m for m in reporting(source.members) if first + m.position > done)
     decoding = threading.BoundedSemaphore(context.runtime.settings.threads)
     if source.parallel_reads:
         return prefetch(

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import torch
 
+from app.core.activity import reporting
 from app.core.job_requests.map import map_key
 from app.core.jobs import Progress, finish
 from temi.mapping import ITERATIONS, fitting_perplexity, map_rows, neighbors_for
@@ -70,20 +71,22 @@ def project(job: MapJob) -> None:
             f"{job.perplexity:.3g} is used."
         )
     meter = context.meter("project", total=ITERATIONS)
-    points = map_rows(
-        job.embedding.features(),
-        job.neighbors.ids(),
-        perplexity=job.perplexity,
-        seed=config["seed"],
-        threads=context.runtime.settings.threads,
-        progress=lambda done, _total: meter.to(done),
-    )
+    features, neighbors = job.embedding.features(), job.neighbors.ids()
+    with context.computing():  # distances and affinities come before the first iteration
+        points = map_rows(
+            features,
+            neighbors,
+            perplexity=job.perplexity,
+            seed=config["seed"],
+            threads=context.runtime.settings.threads,
+            progress=lambda done, _total: meter.to(done),
+        )
     _write(job, points)
 
 
 def _write(job: MapJob, points: npt.NDArray[np.float32]) -> None:
     ids = image_ids(job.context)
     with job.storage.writing(job.key) as file, pa.ipc.new_file(file, _SCHEMA) as writer:
-        for rows in chunks(len(points), _BATCH_ROWS):
+        for rows in reporting(chunks(len(points), _BATCH_ROWS)):
             columns = [pa.array(ids[rows]), pa.array(points[rows, 0]), pa.array(points[rows, 1])]
             writer.write_batch(pa.record_batch(columns, schema=_SCHEMA))

@@ -57,12 +57,13 @@ def mine(context: JobContext, features: npt.NDArray[np.float32], files: Neighbor
         mining.drop_files()
     else:
         meter = context.meter("mine", total=len(features))
-        found = mine_neighbors(
-            features,
-            files.k,
-            memory_bytes=context.runtime.settings.mine_bytes,
-            progress=lambda done, _: meter.to(done),
-        )
+        with context.computing():
+            found = mine_neighbors(
+                features,
+                files.k,
+                memory_bytes=context.runtime.settings.mine_bytes,
+                progress=lambda done, _: meter.to(done),
+            )
         _save(files, found)
         meter.checkpoint()
 

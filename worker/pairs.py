@@ -100,7 +100,8 @@ def _find_near(job: PairedJob, first: "np.ndarray[tuple[int], np.dtype[np.int64]
     source = job.near_source
     files = source.neighbors(job.near_neighbors)
     mine(job.context, source.features(), files)
-    near = find_near(job.embedding.features(), files.ids(), source.rows, first)
+    with job.context.computing():
+        near = find_near(job.embedding.features(), files.ids(), source.rows, first)
     job.storage.write(job.near_key, safetensors.numpy.save(vars(near)))
 
 

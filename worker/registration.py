@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from app.core.activity import reporting
 from app.core.clusterings import (
     Assigned,
     add_assignments,
@@ -183,4 +184,4 @@ def image_ids(context: JobContext) -> list[str]:
     """In the order of the dataset."""
     statement = select(Image.id).where(Image.dataset_id == context.job.dataset_id)
     with context.runtime.db.read() as session:
-        return list(session.scalars(statement.order_by(Image.position)))
+        return list(reporting(session.scalars(statement.order_by(Image.position))))

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from worker.stages import EmbeddedJob
 
-FIRST_STEPS = 10
+# A step of a large model may take a minute on a CPU: the first report says how long they are.
+_FIRST_STEPS = 1
 _SECONDS_A_REPORT = 0.5
 
 
@@ -50,7 +51,6 @@ def run_resumable(
     *,
     show: Callable[[ReportT], None],
     save: Callable[[ReportT], None],
-    first_steps: int = FIRST_STEPS,
 ) -> None:
     """To the end, from the last checkpoint if there is one; the bits come out the same."""
     if job.storage.exists(job.checkpoint_key):
@@ -58,7 +58,7 @@ def run_resumable(
         job.context.log(f"Goes on from a checkpoint at step {run.step:,}.")
     job.context.forget_curve_after(run.step)
     meter = job.context.meter(stage, total=run.total_steps, completed=run.step)
-    steps, saved_at = first_steps, time.monotonic()
+    steps, saved_at = _FIRST_STEPS, time.monotonic()
     report = run.report()
     while not run.done:
         started = time.monotonic()

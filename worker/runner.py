@@ -28,6 +28,7 @@ from app.core.tables import Job
 from worker import child, processes
 from worker.context import Holding
 from worker.helping import help_others
+from worker.liveness import Alive, Computing, Stall, StallWatch
 from worker.metrics import metrics
 from worker.presence import presence, worker_name
 from worker.stage_watch import StageWatch
@@ -126,8 +127,10 @@ class Attempt:
         """As long as nothing else is known; a job's own status where this attempt ended it."""
 
     def watch(self, stopping: threading.Event) -> None:
+        settings = self._runtime.settings
         process, connection = self._start_child()
-        with Watchdog(self._runtime.settings.self_kill_seconds, process.kill) as self._dog:
+        self._liveness = StallWatch(process.pid, settings.stall_seconds)
+        with Watchdog(settings.self_kill_seconds, process.kill) as self._dog:
             self._watch(process, connection, stopping)
 
     def _watch(
@@ -140,6 +143,10 @@ class Attempt:
                     self._release(crashed=False)
                     return
                 if not self._keep_lease():
+                    return
+                if (stall := self._liveness.find_stall()) is not None:
+                    processes.end(process)
+                    self.fail_stalled(stall)
                     return
             process.join()
             self._conclude(process.exitcode or 0)
@@ -167,6 +174,17 @@ class Attempt:
         detail = f"The worker died {crashes} times without getting further; see its log."
         self.end("failed", {"code": "worker_crashed", "detail": detail})
 
+    def fail_stalled(self, stall: Stall) -> None:
+        """Not tried again by itself: what hangs once would keep one worker after the other busy."""
+        log.error("job_stalled", stage=stall.stage, seconds=round(stall.seconds, 1))
+        detail = (
+            f"The job made no progress for {stall.seconds:.0f} s {stall.where} and was ended "
+            f"(TEMI_STALL_SECONDS is {self._runtime.settings.stall_seconds:g}). Check the storage, "
+            "the source and the worker's log, then retry the job; raise the setting if the work "
+            "is only slow."
+        )
+        self.end("failed", {"code": "stalled", "detail": detail})
+
     def _start_child(self) -> tuple[BaseProcess, Connection]:
         arguments = (self._runtime.settings, self._job.id, self._job.fence)
         return processes.start(child.main, *arguments, name="temi-job")
@@ -177,6 +195,7 @@ class Attempt:
         try:
             while connection.poll(max(0.0, until - time.monotonic())):
                 message: child.Message = connection.recv()
+                self._liveness.note(message)
                 if isinstance(message, Progress):
                     self._stages.progressed(message)
                     saved = self._progress is not None and self._progress.checkpoint
@@ -185,7 +204,8 @@ class Attempt:
                     self._error = message
                 elif isinstance(message, Holding):
                     self._shard = message.held
-                else:
+                elif not isinstance(message, Alive | Computing):
+                    self._liveness.enter_stage(message.stage)
                     presence.working(self._job.id, message.stage)
                     self._stages.heard(message)
         except EOFError:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from app.core.activity import report_activity
 from app.core.errors import WorkerCrashed
 from app.core.queue import publish_hint
 from app.core.resources import Resource
@@ -69,6 +70,9 @@ class Cut:
             if state.open == 0:
                 break
             if not self._do_one(make, meter):
+                # The workers that hold the rest are watched: one that hangs is ended, and its
+                # piece can be claimed here. So waiting for them does not mean to hang.
+                report_activity()
                 time.sleep(_LOOK_SECONDS)
         self._withdraw()
 

@@ -45,13 +45,15 @@ class Mining:
         search = self._begin()
         while True:
             ids = self._search(search)
-            found = search.judge(ids)
+            with self.context.computing():
+                found = search.judge(ids)
             if found is not None:
                 return Neighbors(method="approximate", **vars(found))
             if search.plan is None:
                 return Neighbors(ids=ids, method="exact", recall=1.0)
             self.context.log("Too many neighbors were missed; more cells are looked at.")
-            search = search.widened()
+            with self.context.computing():
+                search = search.widened()
 
     def drop_files(self) -> None:
         """Once the neighbors are kept."""
@@ -59,6 +61,10 @@ class Mining:
 
     def _begin(self) -> PartSearch:
         """With the cells of an earlier attempt, for parts that were found in them are there."""
+        with self.context.computing():  # k-means of faiss says nothing until it is done
+            return self._search_of_cells()
+
+    def _search_of_cells(self) -> PartSearch:
         k = min(self.k, len(self.features) - 1)
         if self.storage.exists(self.cells_key):
             plan = load_cells(self.storage, self.cells_key)
@@ -112,8 +118,9 @@ class Miner:
 
         def tell(done: int, _total: int) -> None:
             nonlocal told
-            advance(done - told)
-            told = done
+            if done > told:
+                advance(done - told)
+                told = done
 
         return self.search.find(_rows(piece), tell)
 
@@ -125,7 +132,9 @@ def miner(context: JobContext, _stage: str, plan: dict[str, Any]) -> Miner:
     if plan["cells"] is not None:
         cells = replace(load_cells(storage, plan["cells"]), probes=plan["probes"])
     features = load_array(storage, plan["features"])
-    return Miner(PartSearch.resume(features, plan["k"], plan=cells))
+    with context.computing():
+        search = PartSearch.resume(features, plan["k"], plan=cells)
+    return Miner(search)
 
 
 def load_cells(storage: Storage, key: str) -> CellPlan:

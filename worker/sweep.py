@@ -86,15 +86,16 @@ def sweep(job: SweepJob) -> None:
     before = 0
     for number, config in enumerate(job.configs):
         if not job.storage.exists(job.point_key(number)):
-            figures = train_once(
-                features,
-                neighbors,
-                config,
-                measured=measured,
-                labels=labels,
-                device=context.runtime.settings.device,
-                progress=lambda done, _total, before=before: meter.to(before + done),  # type: ignore[misc]
-            )
+            with context.computing():  # it tells of steps, but not of what it measures after them
+                figures = train_once(
+                    features,
+                    neighbors,
+                    config,
+                    measured=measured,
+                    labels=labels,
+                    device=context.runtime.settings.device,
+                    progress=lambda done, _total, before=before: meter.to(before + done),  # type: ignore[misc]
+                )
             point = {job.parameter: getattr(config, job.parameter), **asdict(figures)}
             save_json(job.storage, job.point_key(number), point)
         before += config.steps or 0

@@ -28,7 +28,9 @@ def open_trainer(
     settings, job = context.runtime.settings, context.job
     processes = count_processes(settings, config)
     if processes == 1:
-        yield Trainer(features, neighbors, config, device=settings.device)
+        with context.computing():  # reads all features to standardize and project them
+            trainer = Trainer(features, neighbors, config, device=settings.device)
+        yield trainer
         return
     context.log(f"Trains in {processes} processes.")
     run = TrainingRun(

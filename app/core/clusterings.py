@@ -16,6 +16,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from app.core.activity import report_activity
 from app.core.datasets import OPEN, get_dataset
 from app.core.errors import ClusteringInUse, NotFound
 from app.core.tables import Assignment, Cluster, Clustering, Export, Image, Job
@@ -123,6 +124,7 @@ def add_assignments(session: Session, clustering_id: str, rows: Iterable[Assigne
     for chunk in _chunks(rows):
         values = [{"clustering_id": clustering_id, **row._asdict()} for row in chunk]
         session.execute(insert(Assignment), values)
+        report_activity()
 
 
 def refresh_clusters(

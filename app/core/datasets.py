@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from app.core.activity import report_activity
 from app.core.blobs import condemn
 from app.core.errors import DatasetInUse, NotFound
 from app.core.ids import new_id
@@ -59,6 +60,7 @@ def iterate_images(
         .order_by(Image.position)
         .limit(_PAGE)
     ).all():
+        report_activity()
         yield page
         after_position = page[-1].position
         for image in page:

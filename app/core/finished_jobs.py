@@ -15,7 +15,14 @@ from app.core.jobs import FINAL, get_job
 from app.core.storage import Storage
 from app.core.tables import Dataset, DatasetIssue, Image, Job
 
-_MAY_PASS = ("worker_crashed", "storage_full", "out_of_memory", "internal_error", "cancelled")
+_MAY_PASS = (
+    "worker_crashed",
+    "stalled",
+    "storage_full",
+    "out_of_memory",
+    "internal_error",
+    "cancelled",
+)
 
 
 def may_pass(error: Mapping[str, Any] | None) -> bool:

@@ -242,6 +242,14 @@ class Settings(BaseSettings):
     max_crashes: int = Field(
         default=3, ge=1, description="Crashes without progress before a job fails."
     )
+    # The longest silence of a healthy stage that was measured or estimated at ten million images
+    # is some minutes; half an hour leaves room for slow disks and crowded machines.
+    stall_seconds: float = Field(
+        default=1800.0,
+        gt=0,
+        description="A job whose work makes no progress for this time is ended as failed, with "
+        "the code `stalled`; the worker goes on with other jobs.",
+    )
     worker_takes: Names = Field(
         default=RESOURCES,
         description="What a worker takes, by comma: `cpu` (ingest, map, export, shares of mining), "

@@ -24,6 +24,7 @@ class Tally:
         self._progress = progress
         self._lock = threading.Lock()
         self._done = 0.0
+        self._reported = -1.0
         self._stopped = False
 
     def add(self, rows: float) -> None:
@@ -33,7 +34,9 @@ class Tally:
             self._done += rows
 
     def report(self) -> None:
-        if self._progress is not None:
+        """Silent unless something was done since: whoever listens may take it for progress."""
+        if self._progress is not None and self._done != self._reported:
+            self._reported = self._done
             self._progress(min(round(self._done), self.total), self.total)
 
     def stop(self) -> None:

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from app.core.activity import reporting
 from app.core.errors import ImageTooLarge, InvalidRequest, SourceForbidden, SourceUnreadable
 from app.core.sources.base import is_hidden
 
@@ -33,7 +34,7 @@ def list_folder(folder: str) -> Iterator[str]:
     try:
         names.execute("CREATE TABLE names (name BLOB PRIMARY KEY) WITHOUT ROWID")
         names.execute("BEGIN")
-        for name in _walk(folder):
+        for name in reporting(_walk(folder)):
             names.execute("INSERT INTO names VALUES (?)", (os.fsencode(name),))
         for (name,) in names.execute("SELECT name FROM names ORDER BY name"):
             yield os.fsdecode(name)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from app.core.activity import reporting
 from app.core.errors import ArchiveTooLarge
 from app.core.storage import Storage
 
@@ -19,7 +20,7 @@ def write_listing(
     if storage.exists(listing_key(job_id)):
         return
     with storage.writing(listing_key(job_id), replace=False) as file:
-        for number, row in enumerate(rows):
+        for number, row in enumerate(reporting(rows)):
             if number >= max_rows:
                 raise ArchiveTooLarge(f"The source has more than {max_rows:,} files.")
             file.write(json.dumps(row).encode() + b"\n")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from app.core.activity import reporting
 from app.core.archives import member_count, read_members
 from app.core.buckets import ObjectUrl, is_object_url
 from app.core.errors import ManifestInvalid, ServiceError
@@ -134,9 +135,9 @@ class _EntryReader:
 
 
 def _own_manifest(members: Iterator[Member]) -> Iterator[Entry]:
-    for member in members:
+    for member in reporting(members):
         if format_ := manifest_format(member.name):
-            yield from read_entries(io.BytesIO(member.read()), format_)
+            yield from reporting(read_entries(io.BytesIO(member.read()), format_))
             return
     raise ManifestInvalid(_NO_MANIFEST)
 

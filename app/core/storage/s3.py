@@ -12,6 +12,7 @@ from uuid import uuid4
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
+from app.core.activity import report_activity
 from app.core.buckets import reason_of
 from app.core.errors import StorageCorrupt, StorageUnavailable
 from app.core.settings import MiB
@@ -19,9 +20,10 @@ from app.core.storage.base import StoredFile, blob_hash, raise_if_full
 from app.core.storage.batches import PutBatch
 from app.core.storage.cache import Cache
 from app.core.storage.checking import check_bytes, corrupt
+from app.core.storage.reporting import ReportingBytes, ReportingFile
 
 if TYPE_CHECKING:
-    from obstore import GetOptions, ObjectMeta, PutMode
+    from obstore import Bytes, GetOptions, GetResult, ObjectMeta, PutMode
     from obstore.store import S3Store
 
 _SHA256 = "sha256"  # name of the metadata that tells what the bytes must be
@@ -83,12 +85,14 @@ class S3Storage:
     def _read(self, key: str) -> bytes:
         with _asking():
             answer = obstore.get(self._bucket, key)
-            data = answer.bytes().to_bytes()
+            large = answer.meta["size"] > _PIECE
+            data = b"".join(_blocks(answer)) if large else answer.bytes().to_bytes()
         check_bytes(key, data, blob_hash(key) or answer.attributes.get(_SHA256))
         return data
 
     def write(self, key: str, data: bytes) -> None:
-        self._put(key, data, hashlib.sha256(data).hexdigest())
+        large = len(data) > self._part_bytes
+        self._put(key, ReportingBytes(data) if large else data, hashlib.sha256(data).hexdigest())
 
     @contextmanager
     def writing(self, key: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
@@ -155,17 +159,18 @@ class S3Storage:
 
     def _send(self, key: str, path: Path, mode: "PutMode") -> None:
         """And keep the file as a copy: whoever wrote it is the next to read it."""
-        with path.open("rb") as file:
+        with ReportingFile(path) as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         try:
-            e_tag = self._put(key, path, sha256, mode)
+            with ReportingFile(path) as file:
+                e_tag = self._put(key, file, sha256, mode)
         except AlreadyExistsError:
             return
         if path.stat().st_dev == self._cache.aside.stat().st_dev:
             self._cache.adopt(path, blob_hash(key) or self._copy_name(key, e_tag))
 
     def _put(
-        self, key: str, data: bytes | Path, sha256: str, mode: "PutMode" = "overwrite"
+        self, key: str, data: bytes | IO[bytes], sha256: str, mode: "PutMode" = "overwrite"
     ) -> str | None:
         """One request, or one for each part of a large file; returns the entity tag."""
         _check_key(key)
@@ -198,7 +203,7 @@ class S3Storage:
                     with _asking():
                         answer = obstore.get(self._bucket, key, options=options)
                         expected = expected or answer.attributes.get(_SHA256)
-                        for block in answer.stream(_BLOCK):
+                        for block in _blocks(answer):
                             digest.update(block)
                             file.write(block)
         except OSError as error:
@@ -222,6 +227,12 @@ def _pieces(found: "ObjectMeta | None") -> "Iterator[GetOptions]":
         return
     for start in range(0, size, _PIECE):
         yield {"if_match": same, "range": (start, min(start + _PIECE, size))}
+
+
+def _blocks(answer: "GetResult") -> "Iterator[Bytes]":
+    for block in answer.stream(_BLOCK):
+        report_activity()
+        yield block
 
 
 def _stored(found: "ObjectMeta") -> StoredFile:
