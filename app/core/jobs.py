@@ -22,6 +22,7 @@ from app.core.job_records import add_log
 from app.core.logs import current_request_id
 from app.core.resources import RESOURCES, kinds_for
 from app.core.tables import Dataset, Job, Shard
+from app.core.turns import add_tenant, note_turn, tenants_in_turn
 from app.core.webhooks import announce_end
 
 CANCELLED = {"code": "cancelled", "detail": "The job was cancelled."}
@@ -69,7 +70,9 @@ def create_job(
     dataset: Dataset,
     config: dict[str, Any],
     request: Wishes | None = None,
+    memory_bytes: int | None = None,
 ) -> Job:
+    add_tenant(session, tenant)
     job = Job(
         id=new_id("job"),
         tenant=tenant,
@@ -83,6 +86,7 @@ def create_job(
         request_id=current_request_id(),
         traceparent=tracing.traceparent(),
         created_by=acting_key_id(),
+        memory_bytes=memory_bytes,
     )
     session.add(job)
     session.flush()
@@ -112,26 +116,29 @@ def claim_next(
     lease_seconds: float,
     takes: Collection[str] = RESOURCES,
 ) -> Job | None:
-    """Take the most urgent job that waits or was left behind, the oldest of several."""
-    other = aliased(Job)
-    chosen = (
-        _wanted(other, takes)
-        .with_for_update(skip_locked=True)  # another worker has just chosen the ones it skips
-        .scalar_subquery()
-    )
-    return _claim(session, chosen, worker, lease_seconds)
+    """Take the next job that waits or was left behind: of the tenant whose turn it is the most
+    urgent one, the oldest of several."""
+    other, kinds = aliased(Job), kinds_for(takes)
+    best = _claimable_of_kinds(other, kinds).order_by(other.priority.desc(), other.id).limit(1)
+    for tenant in tenants_in_turn(session, kinds):
+        chosen = (
+            best.where(other.tenant == tenant)
+            .with_for_update(skip_locked=True)  # another worker has just chosen the ones it skips
+            .scalar_subquery()
+        )
+        job = _claim(session, chosen, worker, lease_seconds)
+        if job is not None:
+            return job
+    return None
 
 
 def one_waits(session: Session, takes: Collection[str]) -> bool:
     """Whether `claim_next` would find a job."""
-    return session.scalar(_wanted(Job, takes)) is not None
+    return session.scalar(_claimable_of_kinds(Job, kinds_for(takes)).limit(1)) is not None
 
 
-def _wanted(job: type[Job], takes: Collection[str]) -> Select[str]:
-    chosen = select(job.id).where(_claimable(job)).order_by(job.priority.desc(), job.id).limit(1)
-    if set(takes) >= set(RESOURCES):
-        return chosen
-    return chosen.where(job.kind.in_(kinds_for(takes)))
+def _claimable_of_kinds(job: type[Job], kinds: Collection[str]) -> Select[str]:
+    return select(job.id).where(_claimable(job), job.kind.in_(kinds))
 
 
 def _claimable(job: type[Job]) -> ColumnElement[bool]:
@@ -160,6 +167,7 @@ def _claim(
         .execution_options(synchronize_session=False, populate_existing=True)
     )
     if job is not None:
+        note_turn(session, job.tenant)
         add_log(session, job.id, f"Claimed by {worker} (attempt {job.fence}).")
     return job
 
@@ -265,7 +273,7 @@ def due_for_hint(session: Session) -> Sequence[Job]:
     due = (
         select(Job.id)
         .where(open_job, Job.hint_at <= db_now())
-        .order_by(Job.id)
+        .order_by(Job.hint_at, Job.id)  # one with a thousand jobs keeps no other waiting
         .limit(_HINTS_A_SWEEP)
         .with_for_update(skip_locked=True)  # a row that somebody holds on to keeps no other waiting
         .scalar_subquery()

@@ -108,8 +108,8 @@ def claim_any_shard(
     max_crashes: int,
     beside: Collection[str] = (),
 ) -> Shard | None:
-    """One of the most urgent job, but none of the jobs `beside`."""
-    chosen = _waiting(max_crashes).where(_Other.needs.in_(takes), _Other.job_id.not_in(beside))
+    """One of the tenant that is helped least, of its most urgent job; none of `beside`."""
+    chosen = _waiting_of_any(takes, max_crashes, beside)
     return _claim(session, chosen, worker, lease, max_crashes)
 
 
@@ -117,7 +117,7 @@ def waiting_shard(
     session: Session, takes: Collection[str], *, max_crashes: int, beside: Collection[str] = ()
 ) -> Shard | None:
     """What `claim_any_shard` would take, without taking it."""
-    chosen = _waiting(max_crashes).where(_Other.needs.in_(takes), _Other.job_id.not_in(beside))
+    chosen = _waiting_of_any(takes, max_crashes, beside)
     return session.get(Shard, session.scalar(chosen) or "")
 
 
@@ -178,14 +178,34 @@ def _claimable(shard: type[Shard], max_crashes: int) -> ColumnElement[bool]:
     return and_(shard.done_at.is_(None), shard.lease_until < db_now(), _deaths(shard) < max_crashes)
 
 
+_ORDER = (_Other.priority.desc(), _Other.job_id, _deaths(_Other), _Other.number)
+
+
 def _waiting(max_crashes: int) -> Select[str]:
     return (
         select(_Other.id)
         .join(Job, Job.id == _Other.job_id)
         .where(_claimable(_Other, max_crashes), Job.status.in_(_ALIVE))
-        .order_by(_Other.priority.desc(), _Other.job_id, _deaths(_Other), _Other.number)
+        .order_by(*_ORDER)
         .limit(1)
     )
+
+
+def _waiting_of_any(
+    takes: Collection[str], max_crashes: int, beside: Collection[str]
+) -> Select[str]:
+    """First of the tenants for whom the fewest pieces are being done."""
+    held, owner = aliased(Shard), aliased(Job)
+    helped = (
+        select(owner.tenant, func.count().label("pieces"))
+        .join(held, held.job_id == owner.id)
+        .where(held.done_at.is_(None), held.lease_until >= db_now())
+        .group_by(owner.tenant)
+        .subquery()
+    )
+    waiting = _waiting(max_crashes).outerjoin(helped, helped.c.tenant == Job.tenant)
+    chosen = waiting.where(_Other.needs.in_(takes), _Other.job_id.not_in(beside))
+    return chosen.order_by(None).order_by(func.coalesce(helped.c.pieces, 0), *_ORDER)
 
 
 def _claim(

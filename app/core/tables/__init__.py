@@ -21,7 +21,14 @@ from app.core.tables.datasets import (
     Upload,
 )
 from app.core.tables.holds import StorageHold
-from app.core.tables.jobs import IdempotencyKey, Job, JobCurve, JobLog, WebhookDelivery
+from app.core.tables.jobs import (
+    IdempotencyKey,
+    Job,
+    JobCurve,
+    JobLog,
+    TenantTurn,
+    WebhookDelivery,
+)
 from app.core.tables.models import Model, ModelAlias, ModelAliasChange, ModelVersion
 from app.core.tables.workers import Shard, Worker
 
@@ -52,6 +59,7 @@ __all__ = [
     "ModelVersion",
     "Shard",
     "StorageHold",
+    "TenantTurn",
     "Upload",
     "WebhookDelivery",
     "Worker",

@@ -24,6 +24,7 @@ class Job(Base):
     priority: Mapped[int] = mapped_column(default=0)  # higher is sooner
     webhook_url: Mapped[str | None] = mapped_column(Text)
     created_by: Mapped[str | None] = mapped_column(String(40))  # id of the API key
+    memory_bytes: Mapped[int | None] = mapped_column(BigInteger)  # of its training, estimated
     request_id: Mapped[str | None] = mapped_column(String(100))  # of the request that created it
     traceparent: Mapped[str | None] = mapped_column(String(64))  # W3C: the worker goes on with it
     stages: Mapped[list[Any]] = mapped_column(Json)
@@ -49,6 +50,7 @@ class Job(Base):
 
     __table_args__ = (
         Index("ix_jobs_status_hint_at", "status", "hint_at"),
+        Index("ix_jobs_status_kind_tenant", "status", "kind", "tenant"),  # whose turn it is
         Index("ix_jobs_status_priority_id", "status", "priority", "id"),
         Index("ix_jobs_status_kind_queued_at", "status", "kind", "queued_at"),
         Index("ix_jobs_dataset_id_status", "dataset_id", "status"),
@@ -56,6 +58,16 @@ class Job(Base):
         Index("ix_jobs_tenant_status_id", "tenant", "status", "id"),
         Index("ix_jobs_dataset_id_id", "dataset_id", "id"),
     )
+
+
+class TenantTurn(Base):
+    """When a job of the tenant was last claimed. It outlives the jobs: deleting them gains no
+    turn."""
+
+    __tablename__ = "tenant_turns"
+
+    tenant: Mapped[str] = mapped_column(String(64), primary_key=True)
+    served_at: Mapped[float] = mapped_column(Double(), default=0.0)
 
 
 class JobLog(Base):
