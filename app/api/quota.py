@@ -1,4 +1,4 @@
-"""Images are refused before they are sent, where it can be known that there is no room."""
+"""Images are refused before they are sent, where it can be known that they would not be taken."""
 
 from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
@@ -6,6 +6,7 @@ from fastapi.concurrency import run_in_threadpool
 from app.api.deps import ActorDep, IdempotencyKeyHeader, RuntimeDep
 from app.core.access import quota
 from app.core.access.actor import Actor
+from app.core.job_limits import check_open_jobs
 from app.core.runtime import Runtime
 
 
@@ -16,8 +17,6 @@ async def check_room(
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> None:
     """What arrives without a length is stopped by the job that reads it."""
-    if actor.storage_bytes is None:
-        return
     declared = request.headers.get("content-length", "")
     announced = int(declared) if declared.isdigit() else 0
     await run_in_threadpool(_check, runtime, actor, announced, idempotency_key)
@@ -26,4 +25,5 @@ async def check_room(
 def _check(runtime: Runtime, actor: Actor, announced: int, idempotency_key: str | None) -> None:
     with runtime.db.read() as session:
         if not quota.was_answered(session, actor.tenant, idempotency_key):
+            check_open_jobs(session, actor.tenant, runtime.settings)
             quota.check_room(session, actor, announced)

@@ -22,7 +22,8 @@ Wait = Annotated[bool, typer.Option("--wait", help="Follow the job until it ends
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many rows.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Priority = Annotated[
-    int | None, typer.Option(min=-100, max=100, help="Higher runs sooner; 0 if not said.")
+    int | None,
+    typer.Option(min=-100, max=100, help="Higher runs sooner, among one's own; 0 if not said."),
 ]
 WebhookUrl = Annotated[str | None, typer.Option(help="Address to tell when the job ends.")]
 Revision = Annotated[

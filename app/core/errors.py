@@ -58,6 +58,13 @@ class QuotaExceeded(ServiceError):
     retry_after = 3600  # nothing gets free by itself: somebody has to delete something
 
 
+class TooManyJobs(ServiceError):
+    """The tenant has as many unfinished jobs as it may have."""
+
+    code = "too_many_jobs"
+    retry_after = 30  # some job will end; which one and when, its tenant knows best
+
+
 class Conflict(ServiceError):
     code = "conflict"
 
@@ -146,6 +153,12 @@ class NotAcceptable(ServiceError):
 
 class IdempotencyInProgress(Conflict):
     code = "idempotency_in_progress"
+
+
+class JobTooLarge(InvalidRequest):
+    """The training would take more memory than the server allows."""
+
+    code = "job_too_large"
 
 
 class IdempotencyMismatch(InvalidRequest):

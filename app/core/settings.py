@@ -146,6 +146,20 @@ class Settings(BaseSettings):
     max_archive_ratio: float = Field(
         default=100.0, gt=1, description="Most bytes out of an archive for each byte in it."
     )
+    # A person or a script with a sensible plan stays far below it; each waiting job costs a row.
+    max_open_jobs: int = Field(
+        default=100,
+        ge=1,
+        description="Most unfinished jobs of a tenant, waiting and running; more get 429.",
+    )
+    # A fixed size and no share of this machine's memory: the same request gets the same answer
+    # everywhere. 16 heads for 25,000 clusters of a million images stay below it.
+    max_job_bytes: int = Field(
+        default=16 * GiB,
+        gt=0,
+        description="Most memory that a job's training may be estimated to take; more get 422. "
+        "Not to be set above the memory of the workers.",
+    )
     max_bad_fraction: float = Field(
         default=0.5, ge=0, le=1, description="Share of bad files above which a dataset fails."
     )

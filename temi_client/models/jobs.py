@@ -25,6 +25,10 @@ class JobCounts(Answer):
     failed: int = 0
 
 
+class JobEstimate(Answer):
+    memory_bytes: int  # of its training at its peak
+
+
 class Job(Answer):
     id: str
     kind: str
@@ -33,6 +37,7 @@ class Job(Answer):
     config: dict[str, Any] = Field(default_factory=dict)
     priority: int = 0
     webhook_url: str | None = None
+    estimate: JobEstimate | None = None
     created_by: str | None = None
     progress: JobProgress = JobProgress()
     counts: JobCounts = JobCounts()

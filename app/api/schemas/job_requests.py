@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from app.core.job_requests.cluster import MOST_STEPS
 from temi.catalog import DEFAULT_BACKBONE
 
 _DATASET = "ds_01k9z3m4q5r6s7t8v9w0x1y2z3"
@@ -55,7 +56,7 @@ Objective = Annotated[
     Literal["temi", "wpmi", "pmi", "scan"] | None,
     Field(description="`temi` unless said otherwise; the others are to compare with."),
 ]
-Steps = Annotated[int | None, Field(ge=1, le=1_000_000)]
+Steps = Annotated[int | None, Field(ge=1, le=MOST_STEPS)]
 Epochs = Annotated[
     int | None, Field(ge=1, le=100_000, description="Another way to say `steps`; not both.")
 ]
@@ -64,7 +65,9 @@ Epochs = Annotated[
 class JobRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", protected_namespaces=())
 
-    priority: int = Field(default=0, ge=-100, le=100, description="Higher runs sooner.")
+    priority: int = Field(
+        default=0, ge=-100, le=100, description="Higher runs sooner, among one's own."
+    )
     webhook_url: str | None = Field(
         default=None,
         max_length=2000,

@@ -27,17 +27,26 @@ class JobCounts(BaseModel):
     failed: int
 
 
+class JobEstimate(BaseModel):
+    memory_bytes: int = Field(
+        description="Of its training at its peak, without files that are only mapped."
+    )
+
+
 class Job(BaseModel):
     id: str = Field(examples=["job_01k9z3m4q5r6s7t8v9w0x1y2z3"])
     kind: JobKind
     status: JobStatus
     dataset_id: str
     config: dict[str, Any] = Field(description="As it was frozen when the job was created.")
-    priority: int = Field(default=0, description="Higher runs sooner.")
+    priority: int = Field(default=0, description="Higher runs sooner, among one's own.")
     webhook_url: str | None = Field(default=None, description="Told when the job ends.")
     progress: JobProgress
     counts: JobCounts
     timings: dict[str, Any] = Field(description="Seconds of each stage that has ended.")
+    estimate: JobEstimate | None = Field(
+        default=None, description="What its training will take; null for jobs without one."
+    )
     created_by: str | None = Field(
         default=None, description="Id of the key that started it; null: none, or the settings' own."
     )
@@ -61,6 +70,9 @@ class Job(BaseModel):
                 rate=row.rate,
                 eta_seconds=round(left / row.rate, 1) if running and row.rate else None,
             ),
+            estimate=None
+            if row.memory_bytes is None
+            else JobEstimate(memory_bytes=row.memory_bytes),
             counts=JobCounts(total=row.total, completed=row.completed, failed=row.failed),
         )
 

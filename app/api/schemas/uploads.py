@@ -69,7 +69,9 @@ class ImagesCreate(BaseModel):
 
     source: Source
     labels_from: LabelsFrom = "none"
-    priority: int = Field(default=0, ge=-100, le=100, description="Higher runs sooner.")
+    priority: int = Field(
+        default=0, ge=-100, le=100, description="Higher runs sooner, among one's own."
+    )
     webhook_url: str | None = Field(
         default=None,
         max_length=2000,

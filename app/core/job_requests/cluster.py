@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import InvalidRequest
+from app.core.job_limits import training_memory
 from app.core.job_requests.base import JobRequest, check_backbone_name, get_ready_dataset
 from app.core.jobs import create_job
 from app.core.registry import check_name, slug
@@ -17,6 +18,7 @@ from app.core.tables import Dataset, Image, Job
 from temi.config import TrainConfig
 from temi.errors import InvalidConfig
 
+MOST_STEPS = 1_000_000  # twice the paper's longest run, 200 epochs of ImageNet
 _TRAIN_SETTINGS = (
     "n_clusters",
     "objective",
@@ -53,22 +55,31 @@ class ClusterRequest(JobRequest):
     def create(self, session: Session, tenant: str) -> Job:
         dataset = get_ready_dataset(session, tenant, self.dataset_id)
         name = check_name(self.model_name) if self.model_name else slug(dataset.name)
+        n_images = count_trained(session, dataset, self.exclude_duplicates)
         config = {
             "model_name": name,
             "backbone": self.backbone,
             "precision": self.precision,
             "exclude_duplicates": self.exclude_duplicates,
-            "train": self.train_config(count_trained(session, dataset, self.exclude_duplicates)),
+            "train": (train := self.train_config(n_images)),
         }
         return create_job(
-            session, tenant=tenant, kind="cluster", dataset=dataset, config=config, request=self
+            session,
+            tenant=tenant,
+            kind="cluster",
+            dataset=dataset,
+            config=config,
+            request=self,
+            memory_bytes=training_memory([train], n_images, self.backbone),
         )
 
     def train_config(self, n_images: int) -> dict[str, Any]:
         check_neighbor_count(self.n_neighbors, n_images)
         given = {name: getattr(self, name) for name in _TRAIN_SETTINGS}
         with naming_fields():
-            return TrainConfig.for_recipe(self.recipe, **given).resolve(n_images).as_dict()
+            config = TrainConfig.for_recipe(self.recipe, **given).resolve(n_images)
+        check_steps(config.steps, self.epochs)
+        return config.as_dict()
 
 
 @contextmanager
@@ -78,6 +89,15 @@ def naming_fields() -> Iterator[None]:
         yield
     except InvalidConfig as error:
         raise InvalidRequest.field(error.field, error.message) from error
+
+
+def check_steps(steps: int | None, epochs: int | None) -> None:
+    """Epochs of a large dataset may mean far more steps than could be asked for as such."""
+    if epochs is not None and steps is not None and steps > MOST_STEPS:
+        raise InvalidRequest.field(
+            "epochs",
+            f"mean {steps:,} steps of this dataset; at most {MOST_STEPS:,} are allowed",
+        )
 
 
 def count_trained(session: Session, dataset: Dataset, exclude_duplicates: str) -> int:

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.core.errors import NotFound
 from app.core.job_requests.base import JobRequest, get_ready_dataset
-from app.core.job_requests.cluster import naming_fields
+from app.core.job_requests.cluster import check_steps, naming_fields
 from app.core.jobs import create_job
 from app.core.registry import check_name, resolve
 from app.core.tables import Dataset, Job
@@ -50,4 +50,6 @@ class FinetuneRequest(JobRequest):
             trained_with = TrainConfig.from_dict(manifest["config"])
             given = {name: getattr(self, name) for name in _SETTINGS}
             config = FinetuneConfig.of(trained_with, **given)
-            return asdict(config.resolve(dataset.image_count, trained_with.n_clusters))
+            resolved = config.resolve(dataset.image_count, trained_with.n_clusters)
+        check_steps(resolved.steps, self.epochs)
+        return asdict(resolved)

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.core.errors import InvalidRequest
+from app.core.job_limits import training_memory
 from app.core.job_requests.base import JobRequest, check_backbone_name, get_ready_dataset
 from app.core.job_requests.cluster import check_neighbor_count, count_trained, naming_fields
 from app.core.jobs import create_job
@@ -55,10 +56,16 @@ class SweepRequest(JobRequest):
             "precision": self.precision,
             "exclude_duplicates": self.exclude_duplicates,
             "values": (values := self._values(n_images)),
-            "train": [self._train_config(value, n_images) for value in values],
+            "train": (train := [self._train_config(value, n_images) for value in values]),
         }
         return create_job(
-            session, tenant=tenant, kind="sweep", dataset=dataset, config=config, request=self
+            session,
+            tenant=tenant,
+            kind="sweep",
+            dataset=dataset,
+            config=config,
+            request=self,
+            memory_bytes=training_memory(train, n_images, self.backbone),
         )
 
     def _values(self, n_images: int) -> list[float] | list[int]:
