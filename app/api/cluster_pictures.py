@@ -47,7 +47,7 @@ def read_contact_sheet(
         sheet = load_sheet(
             session, cluster, rows=rows, columns=columns, borderline_rows=borderline_rows
         )
-    return _picture(draw_sheet(runtime, sheet), "png", tag)
+    return _picture(draw_sheet(runtime, tenant, sheet), "png", tag)
 
 
 @router.get(

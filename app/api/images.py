@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
@@ -14,6 +15,7 @@ from app.api.negotiation import is_known
 from app.core import dataset_changes as changes
 from app.core import datasets
 from app.core.errors import NotFound
+from app.core.ids import created_at_of
 from app.core.images import MEDIA_TYPES
 from app.core.job_requests.ingest import get_unused_dataset
 from app.core.storage import blob_key
@@ -58,7 +60,12 @@ def read_content(
     runtime: RuntimeDep, image: ImageDep, if_none_match: IfNoneMatch = None
 ) -> Response:
     """As they were uploaded; range requests are answered."""
-    headers = {**_FOREVER, "ETag": f'"{image.sha256}"'}
+    headers = {
+        **_FOREVER,
+        "ETag": f'"{image.sha256}"',
+        # Not the file's own time: tenants with the same image share the file.
+        "Last-Modified": formatdate(created_at_of(image.id), usegmt=True),
+    }
     if is_known(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     with _or_gone(image):
@@ -74,6 +81,7 @@ def read_content(
 )
 def read_thumbnail(
     runtime: RuntimeDep,
+    tenant: TenantDep,
     image: ImageDep,
     size: Annotated[
         Literal["64", "128", "256", "512"], Query(description="Longer side in pixels.")
@@ -86,7 +94,7 @@ def read_thumbnail(
     if is_known(if_none_match, tag):
         return Response(status_code=304, headers=headers)
     with _or_gone(image):
-        data = get_thumbnail(runtime, image.sha256, int(size))
+        data = get_thumbnail(runtime, tenant, image.sha256, int(size))
     return Response(data, media_type="image/webp", headers=headers)
 
 

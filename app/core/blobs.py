@@ -1,5 +1,6 @@
 """The bytes of images, stored under their hash; removed some time after their last image went."""
 
+import hashlib
 import time
 from collections.abc import Sequence
 
@@ -17,8 +18,15 @@ THUMBNAIL_SIZES = (64, 128, 256, 512)
 _SWEEP_ROWS = 500
 
 
-def thumbnail_key(sha256: str, size: int) -> str:
-    return f"thumbnails/{sha256[:2]}/{sha256}-{size}.webp"
+def thumbnail_key(tenant: str, sha256: str, size: int) -> str:
+    """Tenants share none: how long the first one takes would tell that another has this image."""
+    owner = hashlib.sha256(tenant.encode()).hexdigest()[:16]
+    return f"{thumbnail_folder(sha256)}/{owner}-{size}.webp"
+
+
+def thumbnail_folder(sha256: str) -> str:
+    """Of all tenants; it goes with the bytes of the image."""
+    return f"thumbnails/{sha256[:2]}/{sha256}"
 
 
 def keep_blob(storage: Storage, sha256: str, data: bytes, batch: Batch | None = None) -> None:
@@ -96,6 +104,5 @@ def _is_old(storage: Storage, sha256: str, before: float) -> bool:
 def _remove(storage: Storage, sha256: str, before: float) -> bool:
     if not storage.delete_unless_young(blob_key(sha256), before):
         return False
-    for size in THUMBNAIL_SIZES:
-        storage.delete(thumbnail_key(sha256, size))
+    storage.delete_folder(thumbnail_folder(sha256))
     return True

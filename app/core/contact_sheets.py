@@ -70,7 +70,7 @@ def load_sheet(
     )
 
 
-def draw_sheet(runtime: Runtime, sheet: Sheet) -> bytes:
+def draw_sheet(runtime: Runtime, tenant: str, sheet: Sheet) -> bytes:
     """As PNG. One picture at a time is decoded."""
     with _sheets:
         width = max(_MIN_WIDTH, 2 * _MARGIN + sheet.columns * (_TILE + _GAP) - _GAP)
@@ -88,7 +88,8 @@ def draw_sheet(runtime: Runtime, sheet: Sheet) -> bytes:
             for number, tile in enumerate(section.tiles):
                 row, column = divmod(number, sheet.columns)
                 corner = (_MARGIN + column * (_TILE + _GAP), top + row * _row_height())
-                _draw_tile(runtime, canvas, draw, corner, tile)
+                picture = _picture(runtime, tenant, tile.sha256)
+                _draw_tile(canvas, draw, corner, tile, picture)
             top += _rows(section, sheet.columns) * _row_height() + _GAP
         out = io.BytesIO()
         canvas.save(out, "PNG")
@@ -110,15 +111,14 @@ def _row_height() -> int:
 
 
 def _draw_tile(
-    runtime: Runtime,
     canvas: Pillow.Image,
     draw: ImageDraw.ImageDraw,
     corner: tuple[int, int],
     tile: Tile,
+    picture: Pillow.Image | None,
 ) -> None:
     left, top = corner
     draw.rectangle((left, top, left + _TILE - 1, top + _TILE - 1), fill=_EMPTY)
-    picture = _picture(runtime, tile.sha256)
     if picture is not None:
         picture = ImageOps.contain(picture, (_TILE, _TILE), Pillow.Resampling.LANCZOS)
         place = (left + (_TILE - picture.width) // 2, top + (_TILE - picture.height) // 2)
@@ -127,10 +127,10 @@ def _draw_tile(
     draw.text((left, top + _TILE + 3), tile.caption, _PALE, _font(12))
 
 
-def _picture(runtime: Runtime, sha256: str) -> Pillow.Image | None:
+def _picture(runtime: Runtime, tenant: str, sha256: str) -> Pillow.Image | None:
     """None if its bytes are gone or damaged: the others are worth looking at all the same."""
     try:
-        return decode_image(get_thumbnail(runtime, sha256, _THUMBNAIL)).image
+        return decode_image(get_thumbnail(runtime, tenant, sha256, _THUMBNAIL)).image
     except (ImageRejected, StorageCorrupt, OSError):
         return None
 

@@ -20,6 +20,14 @@ def new_id(prefix: str) -> str:
         return f"{prefix}_{_encode(_last)}"
 
 
+def created_at_of(some_id: str) -> float:
+    """Seconds since 1970 at which an id of `new_id` was made, to the millisecond."""
+    number = 0
+    for digit in some_id.rpartition("_")[2]:
+        number = number << 5 | _ALPHABET.index(digit)
+    return float(number >> _RANDOM_BITS) / 1000
+
+
 def _encode(number: int) -> str:
     length = -(-(_TIME_BITS + _RANDOM_BITS) // 5)
     return "".join(_ALPHABET[number >> 5 * i & 31] for i in reversed(range(length)))

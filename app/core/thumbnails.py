@@ -11,9 +11,9 @@ from app.core.storage import blob_key
 _decoding = threading.BoundedSemaphore(2)  # a photo may take 150 MB while it is made small
 
 
-def get_thumbnail(runtime: Runtime, sha256: str, size: int) -> bytes:
-    """WebP of the image with these bytes; ImageRejected or OSError if it cannot be read."""
-    key = thumbnail_key(sha256, size)
+def get_thumbnail(runtime: Runtime, tenant: str, sha256: str, size: int) -> bytes:
+    """WebP of an image that the tenant has; ImageRejected or OSError if it cannot be read."""
+    key = thumbnail_key(tenant, sha256, size)
     with suppress(FileNotFoundError):
         return runtime.storage.read(key)
     with _decoding:

@@ -142,7 +142,7 @@ def test_condemned_twice_is_condemned_once(any_runtime: Runtime) -> None:
 def test_thumbnails_go_with_their_image(eager: Runtime) -> None:
     dataset_id = _new_dataset(eager)
     image_id = _add(eager, dataset_id, b"a")
-    keys = [thumbnail_key(_hash(b"a"), size) for size in blobs.THUMBNAIL_SIZES]
+    keys = [thumbnail_key("t", _hash(b"a"), size) for size in blobs.THUMBNAIL_SIZES]
     for key in keys:
         eager.storage.write(key, b"small")
     _delete(eager, dataset_id, image_id)

@@ -44,7 +44,7 @@ def test_an_empty_cluster(any_runtime: Runtime) -> None:
     stored = store(any_runtime, [0], n_clusters=2)
     sheet = sheet_of(any_runtime, stored, 1)
     assert (sheet.subtitle, sheet.sections) == ("cluster 1  ·  no images", [])
-    assert draw_sheet(any_runtime, sheet).startswith(b"\x89PNG")
+    assert draw_sheet(any_runtime, "t", sheet).startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_any_name(runtime: Runtime, label: str) -> None:
     stored = store(runtime, [0], n_clusters=1)
     with runtime.db.write() as session:
         session.execute(update(Cluster).values(label=label))
-    assert draw_sheet(runtime, sheet_of(runtime, stored)).startswith(b"\x89PNG")
+    assert draw_sheet(runtime, "t", sheet_of(runtime, stored)).startswith(b"\x89PNG")
 
 
 def test_pictures_are_in_their_places(runtime: Runtime) -> None:
@@ -69,7 +69,7 @@ def test_pictures_are_in_their_places(runtime: Runtime) -> None:
     sections = [Section("A", [*tiles, damaged, Tile("00" * 32, "gone")])]
     sheet = Sheet(title="t", subtitle="s", sections=sections, columns=4)
 
-    with Image.open(io.BytesIO(draw_sheet(runtime, sheet))) as opened:
+    with Image.open(io.BytesIO(draw_sheet(runtime, "t", sheet))) as opened:
         image = opened.convert("RGB")
     row = [image.getpixel((24 + number * 154 + 72, 24 + 70 + 34 + 72)) for number in range(4)]
     assert row[0][0] > 240 > 20 > row[0][2]  # type: ignore[index]

@@ -1,6 +1,7 @@
+import time
 from concurrent.futures import ThreadPoolExecutor
 
-from app.core.ids import new_id
+from app.core.ids import created_at_of, new_id
 
 
 def test_ids_are_prefixed_and_sort_by_their_making() -> None:
@@ -16,3 +17,9 @@ def test_ids_from_many_threads_are_unique_and_grow_in_each() -> None:
         batches = list(pool.map(lambda _: [new_id("job") for _ in range(500)], range(16)))
     assert all(batch == sorted(batch) for batch in batches)
     assert len({i for batch in batches for i in batch}) == 16 * 500
+
+
+def test_an_id_tells_when_it_was_made() -> None:
+    before = time.time()
+    made = created_at_of(new_id("img"))
+    assert before - 0.002 <= made <= time.time() + 1  # ids of one millisecond count upwards

@@ -48,8 +48,9 @@ def _images(session: Session, keys: Sequence[str]) -> set[str]:
 
 
 def _thumbnails(session: Session, keys: Sequence[str]) -> set[str]:
-    of = {key: key.rsplit("/", 1)[1].partition("-")[0] for key in keys}
-    used = _hashes(session, list(set(of.values())))
+    """Folders, one for the thumbnails of an image."""
+    of = {key: key.rsplit("/", 1)[1] for key in keys}
+    used = _hashes(session, list(of.values()))
     return {key for key, sha256 in of.items() if sha256 in used}
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from app.core.blobs import keep_blob, thumbnail_key
+from app.core.blobs import keep_blob, thumbnail_folder, thumbnail_key
 from app.core.embeddings import add_embedding
 from app.core.gc.collecting import collect, collect_part, parts
 from app.core.gc.holds import discard, hold
@@ -40,8 +40,8 @@ def test_images_and_their_thumbnails(any_runtime: Runtime, make_dataset: MakeDat
     make_dataset([USED])
     for sha256 in (USED, UNUSED):
         keep_blob(any_runtime.storage, sha256, b"x")
-        any_runtime.storage.write(thumbnail_key(sha256, 64), b"y")
-    assert collected(any_runtime) == {blob_key(UNUSED), thumbnail_key(UNUSED, 64)}
+        any_runtime.storage.write(thumbnail_key("t", sha256, 64), b"y")
+    assert collected(any_runtime) == {blob_key(UNUSED), thumbnail_folder(UNUSED)}
     assert collected(any_runtime) == set()
 
 

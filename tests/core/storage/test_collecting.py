@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from app.core.blobs import condemn, keep_blob, remove_condemned, thumbnail_key
+from app.core.blobs import condemn, keep_blob, remove_condemned, thumbnail_folder, thumbnail_key
 from app.core.dataset_changes import delete_images
 from app.core.datasets import create_dataset, get_dataset
 from app.core.ids import new_id
@@ -21,10 +21,11 @@ _HASH = hashlib.sha256(b"image").hexdigest()
 
 @any_storage
 def test_files_without_an_owner(runtime: Runtime) -> None:
-    lost = {blob_key(_HASH), thumbnail_key(_HASH, 64), "uploads/up_x", "listings/job_x.jsonl"}
-    for key in (*lost, "models/x/model.safetensors", "models/x/manifest.json"):
+    lost = {blob_key(_HASH), "uploads/up_x", "listings/job_x.jsonl"}
+    small = thumbnail_key("t", _HASH, 64)
+    for key in (*lost, small, "models/x/model.safetensors", "models/x/manifest.json"):
         runtime.storage.write(key, b"image")
-    assert collected(runtime) == lost | {"models/x"}
+    assert collected(runtime) == lost | {thumbnail_folder(_HASH), "models/x"}
     assert list(runtime.storage.list("")) == []
 
 
@@ -32,7 +33,7 @@ def test_files_without_an_owner(runtime: Runtime) -> None:
 def test_the_bytes_of_a_deleted_image(make_settings: MakeSettings) -> None:
     runtime = Runtime(make_settings(delete_grace_seconds=0))
     keep_blob(runtime.storage, _HASH, b"image")
-    runtime.storage.write(thumbnail_key(_HASH, 64), b"small")
+    runtime.storage.write(thumbnail_key("t", _HASH, 64), b"small")
     with runtime.db.write() as session:
         dataset = create_dataset(session, tenant="t", name="d")
         image = Image(
@@ -51,5 +52,5 @@ def test_the_bytes_of_a_deleted_image(make_settings: MakeSettings) -> None:
     assert remove_condemned(runtime) == 1
     with pytest.raises(FileNotFoundError):
         runtime.storage.read(blob_key(_HASH))
-    assert not runtime.storage.exists(thumbnail_key(_HASH, 64))
+    assert not runtime.storage.exists(thumbnail_key("t", _HASH, 64))
     runtime.db.dispose()
