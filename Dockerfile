@@ -6,9 +6,10 @@
 # The usual torch package brings CUDA along: 6.3 GB of packages for the one, 7.8 GB for the other.
 # Where there is an index with a torch for the CPU alone, name it, for about 2 GB:
 #   docker build --target cpu --build-arg CPU_TORCH_INDEX=ADDRESS --tag temi-service:cpu .
-ARG PYTHON=3.11
+# By digest: --build-arg PYTHON_IMAGE=python:3.11-slim@sha256:... (deploy/compose/pin-images.sh)
+ARG PYTHON_IMAGE=python:3.11-slim
 
-FROM python:${PYTHON}-slim AS build
+FROM ${PYTHON_IMAGE} AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv /opt/temi
 WORKDIR /src
@@ -40,7 +41,7 @@ RUN sed --in-place --expression '/^faiss-cpu/d' --expression 's/^faiss-gpu\([^;]
 COPY --from=project /wheels /wheels
 RUN /opt/temi/bin/pip install --no-deps /wheels/*.whl
 
-FROM python:${PYTHON}-slim AS run
+FROM ${PYTHON_IMAGE} AS run
 RUN useradd --system --uid 10001 --create-home temi \
     && install --directory --owner temi --group temi /data
 # What libraries download or compile for themselves goes to the volume: the rest may be read-only.

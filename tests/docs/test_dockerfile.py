@@ -24,7 +24,7 @@ def test_copies_what_exists_and_is_let_through() -> None:
 def test_stages_are_built_on_stages() -> None:
     known: list[str] = []
     for base, name in re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.MULTILINE):
-        assert base == "python:${PYTHON}-slim" or base in known
+        assert base == "${PYTHON_IMAGE}" or base in known
         known.append(name)
     assert set(re.findall(r"--from=(\S+)", DOCKERFILE)) <= set(known)
     assert known[-1] == "cpu"  # what is built if nobody says

@@ -37,6 +37,16 @@ PODS = {
 CONFIG: dict[str, str] = OBJECTS["setup/ConfigMap/temi"]["data"]
 SECRET: dict[str, str] = OBJECTS["setup/Secret/temi"]["stringData"]
 SCALED = OBJECTS["keda/ScaledObject/temi-worker-gpu"]
+POLICIES = {
+    "temi-closed",
+    "temi-names",
+    "temi-api",
+    "temi-worker",
+    "temi-migrate",
+    "temi-postgres",
+    "temi-redis",
+    "temi-store",
+}
 IMAGES = {"temi-service-cpu": "-cpu", "temi-service-cuda": "-cuda"}
 
 every_pod = pytest.mark.parametrize("name", PODS)
@@ -58,6 +68,7 @@ def test_all_parts_are_there() -> None:
         "setup/Namespace/temi",
         "setup/ConfigMap/temi",
         "setup/Secret/temi",
+        *(f"setup/NetworkPolicy/{name}" for name in POLICIES),
         "migrate/Job/temi-migrate",
         "service/PersistentVolumeClaim/temi-uploads",
         "service/Deployment/temi-api",
@@ -204,3 +215,78 @@ def test_gpu_workers_follow_the_jobs_that_are_theirs() -> None:
     (kinds,) = re.findall(r'kind=~"([a-z|]+)"', query)
     assert sorted(kinds.split("|")) == sorted(kinds_for(["gpu"]))
     assert "| `temi_jobs` | kind, status |" in (ROOT / "docs/operations.md").read_text("utf-8")
+
+
+def selected(policy: dict[str, Any], labels: dict[str, str]) -> bool:
+    """Whether a pod selector means a pod with these labels."""
+    wanted = policy.get("matchLabels", {}).items() <= labels.items()
+    return wanted and all(
+        labels.get(rule["key"]) in rule["values"] for rule in policy.get("matchExpressions", [])
+    )
+
+
+def policies(labels: dict[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in POLICIES:
+        spec = OBJECTS[f"setup/NetworkPolicy/{name}"]["spec"]
+        if selected(spec["podSelector"], labels):
+            yield name, spec
+
+
+def ports(spec: dict[str, Any], way: str) -> set[int]:
+    return {port["port"] for rule in spec.get(way, []) for port in rule["ports"]}
+
+
+def test_the_namespace_is_closed_by_default() -> None:
+    spec = OBJECTS["setup/NetworkPolicy/temi-closed"]["spec"]
+    assert spec == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+
+
+@every_pod
+def test_a_pod_reaches_what_it_needs_and_no_more(name: str) -> None:
+    found = dict(policies(PODS[name]["metadata"]["labels"]))
+    own = {"migrate": "temi-migrate", "temi-api": "temi-api"}
+    part = next((found_name for key, found_name in own.items() if key in name), "temi-worker")
+    assert set(found) == {"temi-closed", "temi-names", part}
+    out = set().union(*(ports(spec, "egress") for spec in found.values()))
+    assert out == ({53, 5432} if "migrate" in name else {53, 5432, 6379, 443, 9000})
+    offered = {port["containerPort"] for port in container(name).get("ports", [])}
+    assert ports(found[part], "ingress") == offered
+
+
+def test_no_pod_reaches_the_credentials_of_its_machine() -> None:
+    for name in POLICIES:
+        spec = OBJECTS[f"setup/NetworkPolicy/{name}"]["spec"]
+        blocks = [to["ipBlock"] for rule in spec.get("egress", []) for to in rule["to"]
+                  if "ipBlock" in to]  # fmt: skip
+        assert all(block["except"] == ["169.254.0.0/16"] for block in blocks)
+
+
+@pytest.mark.parametrize(("server", "port"), [("postgres", 5432), ("redis", 6379), ("store", 9000)])
+def test_servers_are_reached_by_the_service_alone(server: str, port: int) -> None:
+    found = dict(policies({"app.kubernetes.io/component": server}))
+    assert set(found) == {"temi-closed", f"temi-{server}"}
+    spec = found[f"temi-{server}"]
+    assert ports(spec, "ingress") == {port}
+    assert "egress" not in spec
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    (rule,) = spec["ingress"]
+    (peer,) = rule["from"]
+    let_in = {
+        name for name in PODS if selected(peer["podSelector"], PODS[name]["metadata"]["labels"])
+    }
+    assert let_in == {name for name in PODS if server == "postgres" or "migrate" not in name}
+    assert not selected(peer["podSelector"], {"app.kubernetes.io/name": "other"})
+
+
+@every_pod
+def test_the_system_calls_of_a_pod_are_filtered_and_its_memory_is_bounded(name: str) -> None:
+    context = PODS[name]["spec"]["securityContext"]
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert "memory" in container(name)["resources"]["limits"]
+
+
+def test_a_worker_has_room_for_the_largest_training_that_is_accepted() -> None:
+    most = Settings.model_fields["max_job_bytes"].default
+    for worker in ("temi-worker-cpu", "temi-worker-gpu"):
+        limit = container(f"service/Deployment/{worker}")["resources"]["limits"]["memory"]
+        assert int(limit.removesuffix("Gi")) * 1024**3 > most

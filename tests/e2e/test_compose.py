@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 import yaml
 
 from app.core.processes import bound_to_us
 from temi_client import TemiClient
 from tests.buckets import s3_client
-from tests.servers import free_port
+from tests.servers import Server, free_port, redis_binary
 
 ROOT = Path(__file__).parents[2]
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
@@ -30,15 +31,15 @@ class Stack:
         self.secrets = folder / "secrets"
         self.port, self.metrics_port = free_port(), free_port()
         self._changes = {
-            "TEMI_BROKER_URL": broker_url,
             "TEMI_S3_ENDPOINT": s3_url,
             "TEMI_PORT": str(self.port),
             "TEMI_METRICS_PORT": str(self.metrics_port),
             "TEMI_SECRETS_DIR": str(self.secrets),
         }
         subprocess.run([ROOT / "deploy/compose/new-secrets.sh", self.secrets], check=True)
-        (self.secrets / "temi_database_url").unlink()
-        (self.secrets / "temi_database_url").write_text(database_url)
+        for name, url in (("temi_database_url", database_url), ("temi_broker_url", broker_url)):
+            (self.secrets / name).unlink()
+            (self.secrets / name).write_text(url)
 
     def environment(self, name: str) -> dict[str, str]:
         given = {
@@ -82,6 +83,31 @@ class Stack:
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.2)
+
+
+def test_redis_lets_in_only_who_knows_the_password(tmp_path: Path) -> None:
+    """With the file and the words of docker-compose.yml."""
+    secrets, port = tmp_path / "secrets", free_port()
+    subprocess.run([ROOT / "deploy/compose/new-secrets.sh", secrets], check=True)
+    program, config, *words = SERVICES["redis"]["command"]
+    assert program == "redis-server"
+    file = secrets / Path(config).name
+    flags = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(tmp_path)]
+    url = (secrets / "temi_broker_url").read_text().replace("@redis:6379", f"@127.0.0.1:{port}")
+    with (
+        redis.Redis.from_url(url) as friend,
+        redis.Redis(port=port) as stranger,
+        Server(
+            url,
+            [redis_binary(), str(file), *words, *flags],
+            tmp_path,
+            connect=friend.ping,
+            not_yet=redis.ConnectionError,
+        ),
+    ):
+        assert friend.ping()
+        with pytest.raises(redis.AuthenticationError):
+            stranger.ping()
 
 
 @pytest.fixture
