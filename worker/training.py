@@ -29,8 +29,8 @@ def open_trainer(
     processes = count_processes(settings, config)
     if processes == 1:
         with context.computing():  # reads all features to standardize and project them
-            trainer = Trainer(features, neighbors, config, device=settings.device)
-        yield trainer
+            alone = Trainer(features, neighbors, config, device=settings.device)
+        yield alone
         return
     context.log(f"Trains in {processes} processes.")
     run = TrainingRun(

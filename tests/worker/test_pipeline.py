@@ -62,6 +62,7 @@ def test_training_draws_its_curves(runtime: Runtime, claimed: Claimed) -> None:
 def test_a_killed_run_goes_on_to_the_same_bits(
     make_settings: MakeSettings, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(resume, "_FIRST_STEPS", 10)
     runtime = Runtime(make_settings(checkpoint_seconds=1e-9))
     dataset_id = add_dataset(runtime, PICTURES)
     calm, disturbed = cluster_job(runtime, dataset_id), cluster_job(runtime, dataset_id)

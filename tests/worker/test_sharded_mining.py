@@ -19,7 +19,7 @@ from tests.worker.jobs import log_of
 from tests.worker.tiny import add_dataset, add_job
 from worker import sharding
 from worker.artefacts import save_array
-from worker.context import JobContext
+from worker.context import Holding, JobContext
 from worker.helper import help_with
 from worker.mining import NeighborFiles, mine
 
@@ -63,7 +63,7 @@ def lend_a_hand(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Callable[[
         help_with(runtime, shard.id, "other", done.append)
 
     monkeypatch.setattr(sharding.Cut, "_offer", offer_and_wait)
-    return lambda: len(done)
+    return lambda: sum(isinstance(message, Holding) for message in done)
 
 
 def test_with_and_without_help_by_cells(

@@ -10,13 +10,15 @@ if TYPE_CHECKING:
 
 
 class ReportingFile(io.FileIO):
-    def read(self, size: int | None = -1, /) -> bytes | None:
-        report_activity()
-        return super().read(size)
+    """Unlike what a type checker thinks, one of a disk never answers with None."""
 
-    def readinto(self, buffer: "WriteableBuffer", /) -> int | None:
+    def read(self, size: int | None = -1, /) -> bytes:
         report_activity()
-        return super().readinto(buffer)
+        return super().read(size) or b""
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        report_activity()
+        return super().readinto(buffer) or 0
 
 
 class ReportingBytes(io.BytesIO):

@@ -23,7 +23,7 @@ from app.core.storage.checking import check_bytes, corrupt
 from app.core.storage.reporting import ReportingBytes, ReportingFile
 
 if TYPE_CHECKING:
-    from obstore import Bytes, GetOptions, GetResult, ObjectMeta, PutMode
+    from obstore import GetOptions, GetResult, ObjectMeta, PutMode
     from obstore.store import S3Store
 
 _SHA256 = "sha256"  # name of the metadata that tells what the bytes must be
@@ -229,7 +229,7 @@ def _pieces(found: "ObjectMeta | None") -> "Iterator[GetOptions]":
         yield {"if_match": same, "range": (start, min(start + _PIECE, size))}
 
 
-def _blocks(answer: "GetResult") -> "Iterator[Bytes]":
+def _blocks(answer: "GetResult") -> Iterator[bytes]:
     for block in answer.stream(_BLOCK):
         report_activity()
         yield block
