@@ -44,8 +44,4 @@ class Runtime:
 
     @property
     def archive_limits(self) -> ArchiveLimits:
-        return ArchiveLimits(
-            max_members=self.settings.max_archive_members,
-            max_ratio=self.settings.max_archive_ratio,
-            max_member_bytes=self.settings.max_image_bytes,
-        )
+        return ArchiveLimits.of(self.settings)

@@ -12,7 +12,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.core.resources import RESOURCES
 
-MiB = 1024 * 1024
+KiB = 1024
+MiB = 1024 * KiB
 GiB = 1024 * MiB
 
 
@@ -159,6 +160,31 @@ class Settings(BaseSettings):
         gt=0,
         description="Most memory that a job's training may be estimated to take; more get 422. "
         "Not to be set above the memory of the workers.",
+    )
+    max_archive_name_bytes: int = Field(
+        default=64 * KiB,  # what a zip can hold; no file system has paths of more than 4 KiB
+        gt=0,
+        description="Longest name of a member; a longer one refuses the archive.",
+    )
+    max_archive_header_bytes: int = Field(
+        default=1 * MiB,  # room for the attributes that macOS and SELinux put there
+        ge=4 * KiB,
+        description="Most bytes of the headers of one member of a tar.",
+    )
+    max_archive_entry_bytes: int = Field(
+        default=4 * KiB,  # the usual entry has about 100
+        ge=64,
+        description="Most bytes of a zip's directory for each member that it counts, on average.",
+    )
+    max_archive_window_bytes: int = Field(
+        default=128 * MiB,  # `xz -9` takes 65 MiB, `zstd --long` 128 MiB
+        ge=8 * MiB,
+        description="Most memory for the window of a tar.xz or tar.zst.",
+    )
+    max_name_bytes: int = Field(
+        default=1 * KiB,  # a page of 1,000 rows stays at about a megabyte
+        ge=64,
+        description="Longest name or label of an image that is kept whole; a longer one is cut.",
     )
     max_bad_fraction: float = Field(
         default=0.5, ge=0, le=1, description="Share of bad files above which a dataset fails."

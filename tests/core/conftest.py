@@ -10,7 +10,7 @@ from app.core.ids import new_id
 from app.core.jobs import create_job
 from app.core.runtime import Runtime
 from app.core.tables import Dataset, Image, Job
-from tests.core.archive_files import Write
+from tests.core.archives.archive_files import Write
 
 MakeJob = Callable[..., Job]
 MakeDataset = Callable[..., Dataset]

@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from app.core.settings import GiB, MiB, Settings
+from app.core.settings import GiB, KiB, MiB, Settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+_UNITS = (("GiB", GiB), ("MiB", MiB), ("KiB", KiB))
 _HEAD = ["| variable | default | meaning |", "|---|---|---|"]
 _TABLE = re.compile(r"^\| variable \|.*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -26,7 +27,7 @@ def _show(name: str, default: Any) -> str:
     if default is None or default == "":
         return "not set" if default is None else "empty"
     if name.endswith("_bytes"):
-        unit, size = ("GiB", GiB) if default % GiB == 0 else ("MiB", MiB)
+        unit, size = next(pair for pair in _UNITS if default % pair[1] == 0)
         return f"`{default}` ({default // size} {unit})"
     return f"`{default}`"
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.core.archives import archive_kind, check_archive
+from app.core.archives import check_archive, is_checked_at_once
 from app.core.errors import DatasetEmpty, ManifestInvalid
 from app.core.runtime import Runtime
 from app.core.sources.folders import check_folder
@@ -19,7 +19,7 @@ def check_source(runtime: Runtime, source: dict[str, Any]) -> None:
         case "archive":
             path = runtime.storage.path(source["key"])
             check_archive(path, runtime.archive_limits)
-            if source["labels_from"] == "manifest" and archive_kind(path) == "zip":
+            if source["labels_from"] == "manifest" and is_checked_at_once(path):
                 check_own_manifest(runtime, source)
         case "folder":
             source["path"] = check_folder(source["path"], settings.source_folders)

@@ -2,14 +2,16 @@
 
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.core.archives import ArchiveLimits, check_archive, read_members
+from app.core.archives import check_archive, read_members
 from app.core.errors import ArchiveRejected, ImageRejected
+from tests.core.archives.archive_files import LIMITS
 from tests.images import jpeg_bytes, tar_of, zip_of
 
 _FILES = {"a/one.jpg": jpeg_bytes("red"), "a/two.jpg": jpeg_bytes("blue"), "three.txt": b"hello"}
@@ -19,7 +21,7 @@ _SAMPLES = {
     "tar.gz": tar_of(_FILES, compression="gz"),
     "tar.xz": tar_of(_FILES, compression="xz"),
 }
-_LIMITS = ArchiveLimits(max_members=10, max_ratio=100.0, max_member_bytes=100_000)
+_LIMITS = replace(LIMITS, max_members=10, max_member_bytes=100_000)
 _fuzz = settings(
     max_examples=200,
     deadline=None,

@@ -22,7 +22,7 @@ from app.core.errors import (
     ArchiveUnsafePath,
     ImageUndecodable,
 )
-from tests.core.archive_files import LIMITS, MiB, Write, archive_of, contents, tar_with
+from tests.core.archives.archive_files import LIMITS, MiB, Write, archive_of, contents, tar_with
 from tests.images import tar_of, zip_of
 
 

@@ -11,7 +11,15 @@ from app.core.archives import ArchiveLimits, read_members
 from tests.images import tar_of, zip_of
 
 MiB = 1024 * 1024
-LIMITS = ArchiveLimits(max_members=100, max_ratio=100.0, max_member_bytes=MiB)
+LIMITS = ArchiveLimits(
+    max_members=100,
+    max_ratio=100.0,
+    max_member_bytes=MiB,
+    max_name_bytes=64 * 1024,
+    max_header_bytes=MiB,
+    max_entry_bytes=4096,
+    max_window_bytes=128 * MiB,
+)
 KINDS = ["zip", "tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst"]
 Write = Callable[[bytes], Path]
 

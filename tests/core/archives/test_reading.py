@@ -15,7 +15,7 @@ from app.core.errors import (
     ImageTooLarge,
     ImageUndecodable,
 )
-from tests.core.archive_files import KINDS, LIMITS, Write, archive_of, contents, tar_with
+from tests.core.archives.archive_files import KINDS, LIMITS, Write, archive_of, contents, tar_with
 from tests.images import tar_of
 
 
