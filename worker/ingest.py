@@ -12,7 +12,7 @@ from sqlalchemy import insert, update
 from app.core.activity import reporting
 from app.core.blobs import keep_blob
 from app.core.dataset_changes import mark_duplicates
-from app.core.datasets import count_rows, folder_label, last_position, totals
+from app.core.datasets import count_rows, last_position, totals
 from app.core.errors import DatasetEmpty, ImageRejected, TooManyBadFiles
 from app.core.gc.holds import discard
 from app.core.ids import new_id
@@ -24,11 +24,13 @@ from app.core.sources.opening import open_source
 from app.core.storage import Batch
 from app.core.tables import Dataset, DatasetIssue, Image
 from worker.context import JobContext, Meter
-from worker.prefetch import prefetch
+from worker.member_details import member_details
+from worker.prefetch import BytesAhead, prefetch
 from worker.quota import Allowance
 
 _COMMIT_ROWS = 2_000
 _COMMIT_SECONDS = 2.0
+_DETAIL = 500  # characters of an issue's own text
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,10 @@ class _Read:
     member: Member
     data: bytes | None
     error: ImageRejected | None
+
+    @property
+    def size(self) -> int:
+        return len(self.data or b"")
 
 
 @dataclass(frozen=True)
@@ -82,9 +88,15 @@ def _stored(
             members,
             threads=source.parallel_reads,
         )
+    ahead = BytesAhead(context.runtime.settings.ingest_ahead_bytes)
+
+    def store(read: _Read) -> dict[str, Any]:
+        with ahead.released(read.size):
+            return _store_member(context, read, decoding, blobs)
+
     return prefetch(
-        lambda read: _store_member(context, read, decoding, blobs),
-        (_read_one(member) for member in members),
+        store,
+        (ahead.admitted(read, read.size) for read in map(_read_one, members)),
         threads=context.runtime.settings.threads,
     )
 
@@ -100,20 +112,22 @@ def _store_member(
     context: JobContext, read: _Read, decoding: threading.BoundedSemaphore, blobs: Batch
 ) -> dict[str, Any]:
     """The row of a member: an image's if it decodes, else an issue's."""
-    member = read.member
+    settings, member = context.runtime.settings, read.member
+    details = member_details(member, settings, by_folder=_labels_from(context) == "folder")
     common = {
         "dataset_id": context.job.dataset_id,
         "position": _first(context) + member.position,
-        "name": member.name,
+        "name": details.name,
     }
     try:
         if read.error is not None:
             raise read.error
         assert read.data is not None
         with decoding:  # a photo may take 150 MB while it is open
-            decoded = decode_image(read.data, max_pixels=context.runtime.settings.max_image_pixels)
+            decoded = decode_image(read.data, max_pixels=settings.max_image_pixels)
     except ImageRejected as error:
-        return common | {"code": error.code, "detail": error.detail}
+        told = " ".join([error.detail[:_DETAIL], *details.notes])
+        return common | {"code": error.code, "detail": told}
     sha256 = hashlib.sha256(read.data).hexdigest()
     keep_blob(context.runtime.storage, sha256, read.data, blobs)
     return common | {
@@ -122,15 +136,14 @@ def _store_member(
         "height": decoded.image.height,
         "format": decoded.format,
         "bytes": len(read.data),
-        "label": _label(context, member),
-        "attributes": member.attributes,
-        "notes": decoded.notes,
+        "label": details.label,
+        "attributes": details.attributes,
+        "notes": [*decoded.notes, *details.notes],
     }
 
 
-def _label(context: JobContext, member: Member) -> str | None:
-    by_folder = context.job.config["source"]["labels_from"] == "folder"
-    return folder_label(member.name) if member.label is None and by_folder else member.label
+def _labels_from(context: JobContext) -> str:
+    return str(context.job.config["source"]["labels_from"])
 
 
 def _batches(rows: Iterator[dict[str, Any]], meter: Meter) -> Iterator[_Rows]:

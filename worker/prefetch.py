@@ -1,8 +1,10 @@
 """Run a function on items in threads, a bounded number ahead, results in order."""
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -25,3 +27,29 @@ def prefetch(
         finally:
             for future in window:
                 future.cancel()
+
+
+class BytesAhead:
+    """Lets the reader of items go on only while those that wait to be used take few bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.waiting = 0  # bytes
+        self._changed = threading.Condition()
+
+    def admitted(self, item: Item, size: int) -> Item:
+        """The item, as soon as there is room for it or nothing else waits."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self.waiting or self.waiting + size <= self._limit)
+            self.waiting += size
+        return item
+
+    @contextmanager
+    def released(self, size: int) -> Iterator[None]:
+        """Gives the room of an item back when the block that uses it ends, however it ends."""
+        try:
+            yield
+        finally:
+            with self._changed:
+                self.waiting -= size
+                self._changed.notify_all()

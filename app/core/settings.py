@@ -186,6 +186,17 @@ class Settings(BaseSettings):
         ge=64,
         description="Longest name or label of an image that is kept whole; a longer one is cut.",
     )
+    max_attributes_bytes: int = Field(
+        default=8 * KiB,  # a page of 1,000 rows stays below ten megabytes
+        ge=64,
+        description="Most bytes, as JSON, of what a manifest tells of one image besides its label; "
+        "more is left out, with a note.",
+    )
+    ingest_ahead_bytes: int = Field(
+        default=64 * MiB,  # beside the member that is being read and the images being decoded
+        gt=0,
+        description="Bytes of images that an ingest reads ahead of decoding them.",
+    )
     max_bad_fraction: float = Field(
         default=0.5, ge=0, le=1, description="Share of bad files above which a dataset fails."
     )

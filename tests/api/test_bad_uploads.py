@@ -3,7 +3,7 @@
 import io
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -271,3 +271,21 @@ def test_a_full_disk(
     uploads = list((full.blob_dir / "uploads").iterdir())
     assert [path.read_bytes() for path in uploads] == [small]
     assert client.post("/v1/datasets", content=small).status_code == 202
+
+
+@pytest.mark.parametrize("pack", [zip_of, tar_of])
+def test_lists_stay_small_however_long_names_are(
+    client: TestClient, work: Work, pack: Callable[[dict[str, bytes]], bytes]
+) -> None:
+    """A name may be long, the row of it is not: a page has up to a thousand of them."""
+    good = {f"{number:02}{'n' * 3_000}.png": png_bytes() for number in range(20)}
+    bad = {f"{number:02}{'b' * 3_000}.png": b"text" for number in range(10)}
+    job = client.post("/v1/datasets", content=pack(good | bad)).json()
+    work(job["id"])
+    for part, count in (("images", 20), ("issues", 10)):
+        answer = client.get(f"/v1/datasets/{job['dataset_id']}/{part}", params={"limit": 1000})
+        rows = answer.json()["data"]
+        assert len(rows) == count
+        assert len(answer.content) < count * 2500
+        assert {len(row["name"]) for row in rows} == {1024}
+        assert all("name cut: it has 3,006 bytes" in str(row) for row in rows)

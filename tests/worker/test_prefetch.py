@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from worker.prefetch import prefetch
+from worker.prefetch import BytesAhead, prefetch
 
 
 def test_results_come_in_order_though_work_is_parallel() -> None:
@@ -39,3 +39,34 @@ def test_an_error_reaches_the_caller() -> None:
 
     with pytest.raises(ValueError, match="three"):
         list(prefetch(fail, range(10), threads=2))
+
+
+def test_large_items_wait_until_those_before_them_are_used() -> None:
+    ahead, may_end = BytesAhead(10), threading.Event()
+    most, taken = 0, 0
+
+    def items() -> Iterator[int]:
+        nonlocal taken
+        for size in (6, 6, 4, 30, 1):
+            taken += 1
+            yield ahead.admitted(size, size)
+
+    def use(size: int) -> int:
+        nonlocal most
+        with ahead.released(size):
+            most = max(most, ahead.waiting)
+            may_end.wait(60)
+            return size
+
+    threading.Timer(0.2, may_end.set).start()
+    assert list(prefetch(use, items(), threads=2)) == [6, 6, 4, 30, 1]
+    assert most <= 30  # an item that is larger than all room goes alone
+    assert (taken, ahead.waiting) == (5, 0)
+
+
+def test_room_is_given_back_by_what_fails() -> None:
+    ahead = BytesAhead(10)
+    ahead.admitted("item", 10)
+    with pytest.raises(ValueError, match="broken"), ahead.released(10):
+        raise ValueError("broken")
+    assert ahead.admitted("next", 10) == "next"

@@ -56,6 +56,7 @@ class TarStream(AbstractContextManager["TarStream"]):
         head = self._file.read(max(map(len, MAGICS)))
         self._file.seek(0)
         self.is_compressed = head.startswith(MAGICS)
+        self.hides_its_end = head.startswith(ZSTD)  # zstd does not tell if a frame is cut short
         self._size = path.stat().st_size
         self._input = _Input(self._file)
         self._content = self._open(head, limits) if self.is_compressed else self._file

@@ -58,6 +58,8 @@ class TarHeaders:
 
     def _read_block(self) -> tarfile.TarInfo | None:
         block = self._stream.read(_BLOCK)
+        if not block and (self._stream.position == 0 or self._stream.hides_its_end):
+            raise damaged("tar", "it is empty or cut short")
         if not block.strip(b"\x00"):
             return None  # two empty blocks end a tar; many writers leave them out
         try:

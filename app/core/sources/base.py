@@ -29,6 +29,11 @@ def storable_name(name: str) -> str:
     return name.encode("utf-8", "replace").decode().replace("\x00", "")
 
 
+def cut_text(text: str, max_bytes: int) -> str:
+    """The start of a text, in no more bytes than that and in whole characters."""
+    return text.encode()[:max_bytes].decode(errors="ignore")
+
+
 def is_litter(name: str) -> bool:
     """What file managers leave behind."""
     parts = PurePosixPath(name.replace("\\", "/")).parts

@@ -79,14 +79,37 @@ def _lines(file: IO[bytes]) -> Iterator[str]:
         yield text
 
 
+class _RowLines:
+    """Lines for the CSV reader: a quoted field may go on over lines, but no row without end."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self._number = 0
+        self._taken = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self._number += 1
+            self._taken += len(line)
+            if self._taken > _MAX_LINE:
+                raise _invalid(self._number, f"belongs to a row of more than {_MAX_LINE:,} bytes")
+            yield line
+
+    def end_row(self) -> None:
+        self._taken = 0
+
+
 def _read_csv(lines: Iterator[str]) -> Iterator[Entry]:
-    rows = csv.reader(lines, strict=True)
+    row_lines = _RowLines(lines)
+    rows = csv.reader(row_lines, strict=True)
     try:
         header = [column.strip() for column in next(rows, [])]
+        row_lines.end_row()
         place = _place(header, 1)
         if len({column for column in header if column}) < sum(map(bool, header)):
             raise _invalid(1, "names a column twice")
         for row in rows:
+            row_lines.end_row()
             if not row:
                 continue
             if len(row) > len(header):

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from app.core.sources.objects import list_objects as list_bucket
 from app.core.sources.urls import Fetcher, check_url, is_url
 
 _REMOTE_READS = 8  # waiting for the network takes no core, but each holds a file in memory
+_CHECK_ROWS = 100_000  # less than a second
 _NO_MANIFEST = "There is no manifest.csv or manifest.jsonl at the root of the source."
 
 
@@ -48,9 +50,12 @@ def check_entry(runtime: Runtime, entry: Entry, *, only_urls: bool = False) -> N
 
 
 def check_own_manifest(runtime: Runtime, source: dict[str, Any]) -> int:
-    """Read the manifest inside of an archive to its end; returns the number of its rows."""
+    """Read the manifest inside of an archive, as far as its sender can wait for it.
+
+    Returns the number of rows that were read; those of a longer one are checked by the job.
+    """
     members = _open_archive(runtime, source, "").members
-    return sum(1 for _ in _own_manifest(members))
+    return sum(1 for _ in islice(_own_manifest(members), _CHECK_ROWS))
 
 
 def _open_archive(runtime: Runtime, source: dict[str, Any], _job_id: str) -> Source:

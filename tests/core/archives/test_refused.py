@@ -8,6 +8,7 @@ import tarfile
 import zipfile
 
 import pytest
+import zstandard
 
 from app.core.archives import (
     archive_kind,
@@ -103,6 +104,13 @@ def test_a_truncated_archive_is_invalid(write: Write, kind: str, kept: float) ->
     data = archive_of(kind, {f"{i}.bin": os.urandom(5000) for i in range(20)})
     with pytest.raises(ArchiveInvalid):
         contents(write(data[: int(len(data) * kept)]))
+
+
+def test_a_zstd_cut_between_members_is_invalid(write: Write) -> None:
+    """Its decompressor does not notice; the end of the tar is missing."""
+    whole = tar_of({"a.bin": bytes(100), "b.bin": bytes(100)})
+    with pytest.raises(ArchiveInvalid, match="cut short"):
+        contents(write(zstandard.compress(whole[:1024])))
 
 
 def test_a_tar_cut_inside_a_member_is_invalid(write: Write) -> None:

@@ -77,3 +77,12 @@ def test_what_is_known_is_found_by_name() -> None:
     assert lookup.find("cats\\a.jpg") == ("cat", {"n": 1})
     assert lookup.find("other.jpg") == (None, {})
     lookup.close()
+
+
+def test_a_row_over_many_lines_has_a_limit() -> None:
+    """Fields may hold line breaks: one row could go on to the end of a file of any length."""
+    rows = b'path,label\na.png,"one\ntwo"\nb.png,' + b'"\nx",' * 200_000
+    entries = read_entries(io.BytesIO(rows), "csv")
+    assert next(entries).label == "one\ntwo"
+    with pytest.raises(ManifestInvalid, match="a row of more than 65,536 bytes"):
+        next(entries)
