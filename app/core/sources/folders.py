@@ -4,6 +4,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from app.core.activity import reporting
@@ -15,10 +16,11 @@ _FORBIDDEN = "This server reads images only from the folders in its TEMI_SOURCE_
 
 def check_folder(path: str, roots: Sequence[Path]) -> str:
     """The real path of a folder that may be read."""
-    real = _allowed(path, roots)
-    if not Path(real).is_dir():
+    root, below = _inside(path, roots)
+    real = Path(root, *below)
+    if not real.is_dir():
         raise InvalidRequest.field("source.path", "is not a folder of the server")
-    return real
+    return str(real)
 
 
 def check_path(path: str, roots: Sequence[Path]) -> None:
@@ -28,13 +30,14 @@ def check_path(path: str, roots: Sequence[Path]) -> None:
         raise SourceForbidden(_FORBIDDEN)
 
 
-def list_folder(folder: str) -> Iterator[str]:
+def list_folder(folder: str, roots: Sequence[Path]) -> Iterator[str]:
     """Names of the files below it, sorted by their bytes, with bounded memory."""
+    root, start = _inside(folder, roots)
     names = sqlite3.connect("", isolation_level=None)  # sorts on disk what memory may not hold
     try:
         names.execute("CREATE TABLE names (name BLOB PRIMARY KEY) WITHOUT ROWID")
         names.execute("BEGIN")
-        for name in reporting(_walk(folder)):
+        for name in reporting(_walk(root, start)):
             names.execute("INSERT INTO names VALUES (?)", (os.fsencode(name),))
         for (name,) in names.execute("SELECT name FROM names ORDER BY name"):
             yield os.fsdecode(name)
@@ -44,51 +47,64 @@ def list_folder(folder: str) -> Iterator[str]:
 
 def read_file(path: str, roots: Sequence[Path], max_bytes: int) -> bytes:
     """The bytes of a regular file. Links are followed only as long as they stay inside."""
+    root, below = _inside(path, roots)
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would block
-    except (OSError, ValueError) as error:
-        raise SourceUnreadable(f"Cannot be opened: {_reason(error)}") from error
-    try:
-        # Looked at after opening, and compared: nobody can change the path in between.
-        real, opened = _allowed(path, roots), os.fstat(handle)
-        if not os.path.samestat(opened, os.stat(real)):  # noqa: PTH116
-            raise SourceUnreadable("It was replaced while it was read.")
-        if not stat.S_ISREG(opened.st_mode):
-            raise SourceUnreadable("Not a file.")
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            data = file.read(max_bytes + 1)
+        with _opened(root, below, os.O_NONBLOCK) as handle:  # a pipe would block
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise SourceUnreadable("Not a file.")
+            with os.fdopen(handle, "rb", closefd=False) as file:
+                data = file.read(max_bytes + 1)
     except OSError as error:
         raise SourceUnreadable(f"Cannot be read: {_reason(error)}") from error
-    finally:
-        os.close(handle)
     if len(data) > max_bytes:
         raise ImageTooLarge(f"Larger than {max_bytes:,} bytes.")
     return data
 
 
-def _allowed(path: str, roots: Sequence[Path]) -> str:
+@contextmanager
+def _opened(root: str, below: Sequence[str], flags: int) -> Iterator[int]:
+    """What lies below a root, without following a link: each step is taken from the folder that
+    is open already, so it does not matter what a path is replaced with in between."""
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for number, part in enumerate(below, start=1):
+            kind = flags if number == len(below) else os.O_DIRECTORY
+            wanted = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | kind
+            inner = os.open(part, wanted, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _inside(path: str, roots: Sequence[Path]) -> tuple[str, tuple[str, ...]]:
+    """The root that a path leads to once its links are resolved, and the steps from there."""
     if "\x00" in path or not os.path.isabs(path):  # noqa: PTH117
         raise SourceForbidden(_FORBIDDEN)
-    real = os.path.realpath(path)
-    if not any(Path(real).is_relative_to(os.path.realpath(root)) for root in roots):
-        raise SourceForbidden(_FORBIDDEN)
-    return real
+    real = Path(os.path.realpath(path))
+    for root in map(os.path.realpath, roots):
+        if real.is_relative_to(root):
+            return str(root), real.relative_to(root).parts
+    raise SourceForbidden(_FORBIDDEN)
 
 
-def _walk(folder: str) -> Iterator[str]:
-    waiting = [""]
+def _walk(root: str, start: Sequence[str]) -> Iterator[str]:
+    waiting: list[tuple[str, ...]] = [()]
     while waiting:
         below = waiting.pop()
         try:
-            with os.scandir(Path(folder, below)) as entries:
+            with (
+                _opened(root, (*start, *below), os.O_DIRECTORY) as handle,
+                os.scandir(handle) as entries,
+            ):
                 for entry in entries:
-                    name = f"{below}/{entry.name}" if below else entry.name
                     if is_hidden(entry.name):
                         continue
                     if entry.is_dir(follow_symlinks=False):  # a link could lead in circles
-                        waiting.append(name)
+                        waiting.append((*below, entry.name))
                     elif entry.is_file():
-                        yield name
+                        yield "/".join((*below, entry.name))
         except OSError as error:
             raise SourceUnreadable(f"The folder cannot be listed: {_reason(error)}") from error
 

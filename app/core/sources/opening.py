@@ -69,7 +69,7 @@ def _open_folder(runtime: Runtime, source: dict[str, Any], job_id: str) -> Sourc
     settings, storage = runtime.settings, runtime.storage
     roots, limit = settings.source_folders, settings.max_image_bytes
     folder = check_folder(source["path"], roots)
-    rows = ({"name": name} for name in list_folder(folder))
+    rows = ({"name": name} for name in list_folder(folder, roots))
     write_listing(storage, job_id, rows, settings.max_archive_members)
 
     def reader(name: str) -> Callable[[], bytes]:
