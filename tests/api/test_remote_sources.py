@@ -62,19 +62,21 @@ def test_web_addresses(
         return str(address) == "127.0.0.1"
 
     monkeypatch.setattr(urls, "is_public", loopback_is_public)
-    open_settings = make_settings(source_urls=True)
+    open_settings = make_settings(source_urls=True, max_bad_fraction=0.9)
     client, reader = make_client(open_settings), Runtime(open_settings)
     wanted = [f"{site}/{name}" for name in ("cats/1.png", "none.png", "dogs/3.jpg", "note.txt")]
     inside = "http://localhost.localdomain.invalid/x"
-    body = {"source": {"type": "urls", "urls": [*wanted, inside, f"{site}/cats/2.png"]}}
-    job = ingest(client, reader, json=body)
-    assert job["counts"] == {"total": 6, "completed": 6, "failed": 3}
+    foreign = "http://bücher.invalid/é"
+    addresses = [*wanted, inside, foreign, f"{site}/cats/2.png"]
+    job = ingest(client, reader, json={"source": {"type": "urls", "urls": addresses}})
+    assert job["counts"] == {"total": 7, "completed": 7, "failed": 4}
     names = [image["name"] for image in shown_images(client, job)]
     assert names == [wanted[0], wanted[2], f"{site}/cats/2.png"]
     assert shown_issues(client, job) == [
         (wanted[1], "url_unreachable"),
         (wanted[3], "image_undecodable"),
         (inside, "url_unreachable"),
+        (foreign, "url_unreachable"),
     ]
     reader.db.dispose()
 

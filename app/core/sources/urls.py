@@ -13,21 +13,27 @@ from concurrent.futures import TimeoutError as Late
 from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 import httpcore
+import idna
 
 from app.core.errors import ImageTooLarge, UrlForbidden, UrlUnreachable
 
 Address = IPv4Address | IPv6Address
 _MAX_REDIRECTS = 5
 _MAX_URL = 2_000
+_KEPT = "/%:?#[]@!$&'()*+,;=~"  # characters of an address that stay as they are
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NAT64 = IPv6Network("64:ff9b::/96")
-# Set aside after Python's own list was made, or only in part on it.
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)  # before the IPv4 address in the lower half of an address
+# Set aside after Python's own list was made, or only in part on it: former 6to4 relays, local
+# NAT64, discard-only, IETF protocols with Teredo, documentation, SRv6, former site-local addresses.
 _SPECIAL: list[IPv4Network | IPv6Network] = [
     *map(IPv4Network, ("192.0.0.0/24", "192.88.99.0/24")),
     *map(IPv6Network, ("64:ff9b:1::/48", "100::/32", "2001::/23", "3fff::/20", "5f00::/16")),
+    IPv6Network("fec0::/10"),
+    IPv4Network("168.63.129.16/32"),  # answers for the host in Azure, though it looks public
 ]
 _DISABLED = "This server does not read images from web addresses (TEMI_SOURCE_URLS)."
 _HEADERS = [("User-Agent", "temi-service"), ("Accept", "image/*"), ("Accept-Encoding", "identity")]
@@ -42,10 +48,13 @@ def is_public(address: Address) -> bool:
     """Reachable by anyone; also through the IPv6 addresses that stand for an IPv4 one."""
     if isinstance(address, IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
+        last = IPv4Address(int(address) & 0xFFFFFFFF)
         if address in _NAT64:
-            inner = IPv4Address(int(address) & 0xFFFFFFFF)
+            inner = last
         if inner is not None:
             return is_public(inner)
+        if (int(address) >> 32) & 0xFFFFFFFF in _ISATAP and not is_public(last):
+            return False
     if any(address in network for network in _SPECIAL):
         return False
     return address.is_global and not (address.is_multicast or address.is_reserved)
@@ -57,9 +66,24 @@ def check_url(url: str, *, enabled: bool) -> None:
         raise UrlForbidden(_DISABLED)
     if len(url) > _MAX_URL:
         raise UrlForbidden(f"An address may have {_MAX_URL:,} characters.")
-    host = _host(url)
+    host = _host(wire_url(url))
     if (literal := _literal(host)) is not None and not is_public(literal):
         raise UrlForbidden(f"{host} is not a public address.")
+
+
+def wire_url(url: str) -> str:
+    """The address as it is sent: names of hosts by IDNA, all else that is no ASCII as percents."""
+    host = _host(url)
+    if url.isascii():
+        return url
+    parts = urlsplit(url)
+    try:
+        encoded = host if host.isascii() else idna.encode(host, uts46=True).decode()
+    except idna.IDNAError as error:
+        raise UrlForbidden(f"{host[:200]!r} is no name of a host: {str(error)[:200]}") from error
+    place = f"[{encoded}]" if ":" in encoded else encoded
+    place = place if parts.port is None else f"{place}:{parts.port}"
+    return urlunsplit((parts.scheme, place, *(quote(part, _KEPT) for part in parts[2:])))
 
 
 class Fetcher:
@@ -78,13 +102,14 @@ class Fetcher:
 
     def fetch(self, url: str) -> bytes:
         deadline = time.monotonic() + self._seconds
+        url = wire_url(url)
         backend = _CheckedBackend(self._allowed, deadline)
         with httpcore.ConnectionPool(_trusted(), network_backend=backend) as pool:
             for _ in range(_MAX_REDIRECTS + 1):
                 found = self._get(pool, url)
                 if isinstance(found, bytes):
                     return found
-                url = urljoin(url, found)
+                url = wire_url(urljoin(url, found))
         raise UrlUnreachable(f"It leads to more than {_MAX_REDIRECTS} other addresses.")
 
     def _get(self, pool: httpcore.ConnectionPool, url: str) -> bytes | str:

@@ -158,6 +158,9 @@ def test_the_address_that_was_checked_is_the_one_that_is_used(
         ),
         *("::1", "::", "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1", "::ffff:10.0.0.1"),
         *("64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2001:0:1::1", "2001:db8::1"),
+        *("fec0::1", "feff::1", "168.63.129.16", "::ffff:168.63.129.16", "0.1.2.3", "100.64.0.1"),
+        *("2002:a83f:8110::1", "64:ff9b::a83f:8110", "64:ff9b:1::808:808", "::127.0.0.1"),
+        *("2001:0:4136:e378:8000:63bf:3fff:fdd2", "2606:4700::5efe:10.0.0.1", "::ffff:0:10.0.0.1"),
     ],
 )
 def test_addresses_that_are_not_public(address: str) -> None:
@@ -184,6 +187,49 @@ def test_addresses_that_are_public(address: str) -> None:
 def test_addresses_that_are_refused_at_once(url: str) -> None:
     with pytest.raises(UrlForbidden):
         check_url(url, enabled=True)
+
+
+@pytest.mark.parametrize("url", ["http://１２７.0.0.1/a", "http://①⑦②.16.0.1/a", "http://\u2100x/"])
+def test_hosts_in_other_alphabets_are_refused_by_what_they_stand_for(url: str) -> None:
+    with pytest.raises(UrlForbidden):
+        check_url(url, enabled=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("http://bücher.example/a", "http://xn--bcher-kva.example/a"),
+        ("https://例え.テスト:8443/写真.png?q=é#ü", "https://xn--r8jz45g.xn--zckzah:8443/"),
+        ("http://[2606:4700::1111]/ü", "http://[2606:4700::1111]/%C3%BC"),
+        ("http://example.org/a%20b?x=%2F", "http://example.org/a%20b?x=%2F"),
+    ],
+)
+def test_addresses_in_other_alphabets(url: str, sent: str) -> None:
+    assert urls.wire_url(url).startswith(sent)
+    assert urls.wire_url(url).isascii()
+
+
+def test_a_host_in_another_alphabet_is_fetched(
+    server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, asked = socket.getaddrinfo, []
+
+    def resolve(host: str, port: int, *rest: Any, **options: Any) -> Any:
+        asked.append(host)
+        return real("127.0.0.1", port, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    url = f"http://bücher.example:{server.server_port}/to?/é"
+    with pytest.raises(UrlUnreachable, match="404"):
+        _fetcher().fetch(url)
+    assert asked[0] == "xn--bcher-kva.example"
+    assert server.seen == ["/to?/%C3%A9", "/%C3%A9"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("host", ["a..example", "é" * 80, "\u200b", "x" * 70 + ".example"])
+def test_a_host_that_cannot_be_is_only_one_bad_file(host: str) -> None:
+    with pytest.raises(ImageRejected):
+        _fetcher().fetch(f"http://{host}/a.png")
 
 
 def test_addresses_are_off_by_default() -> None:
