@@ -2,15 +2,23 @@
 
 import json
 import math
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from app.core.errors import ModelFileInvalid
 
 _DEPTH = 32
+_VALUES = (
+    500_000  # a cluster takes five; each value costs up to 200 bytes of memory, if it is small
+)
+_BEFORE_VALUES = (b",", b":", b"[", b"{")
 
 
 def parse_json(name: str, data: bytes) -> dict[str, Any]:
     """The object in the member `name`; raises ModelFileInvalid for anything else."""
+    if sum(map(data.count, _BEFORE_VALUES)) > _VALUES:
+        raise ModelFileInvalid(f"{name} holds more than {_VALUES:,} values.")
     try:
         value = json.loads(data.decode("utf-8"), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:  # a RecursionError has no useful text
@@ -27,19 +35,21 @@ def _refuse(constant: str) -> None:
 
 
 def _check(name: str, root: dict[str, Any]) -> None:
-    waiting: list[tuple[Any, int]] = [(root, 1)]
-    while waiting:
-        value, depth = waiting.pop()
-        if depth > _DEPTH:
+    open_values: list[Iterator[Any]] = [iter([root])]
+    while open_values:
+        for value in open_values[-1]:
+            if isinstance(value, str) and not _storable(value):
+                raise ModelFileInvalid(f"{name} holds a text that cannot be stored.")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ModelFileInvalid(f"{name} holds a number that is too large.")
+            if isinstance(value, dict | list):
+                inner = chain.from_iterable(value.items()) if isinstance(value, dict) else value
+                open_values.append(iter(inner))
+                break
+        else:
+            open_values.pop()
+        if len(open_values) > _DEPTH + 1:
             raise ModelFileInvalid(f"{name} is nested deeper than {_DEPTH} levels.")
-        if isinstance(value, dict):
-            waiting += ((part, depth + 1) for pair in value.items() for part in pair)
-        elif isinstance(value, list):
-            waiting += ((part, depth + 1) for part in value)
-        elif isinstance(value, str) and not _storable(value):
-            raise ModelFileInvalid(f"{name} holds a text that cannot be stored.")
-        elif isinstance(value, float) and not math.isfinite(value):
-            raise ModelFileInvalid(f"{name} holds a number that is too large.")
 
 
 def _storable(text: str) -> bool:

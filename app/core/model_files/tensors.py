@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,8 @@ from app.core.errors import ModelFileInvalid
 from app.core.model_files.manifest import Manifest
 from app.core.serving.files import BACKBONE_FILE, MODEL_FILE
 
-_BLOCK = 1024 * 1024
+_BLOCK = 1024 * 1024  # a multiple of every type's size
+_HEADER_BYTES = 4 * 1024 * 1024  # of some 40,000 tensors; the largest backbones have a thousand
 _TORCH_TYPES = {
     "F64": "float64",
     "F32": "float32",
@@ -36,9 +38,8 @@ class _Tensor(NamedTuple):
 
 def check_head(path: Path, manifest: Manifest) -> None:
     """The head's tensors, all of them and no others, in shapes that fit the manifest."""
-    from safetensors import safe_open
-
-    shapes = {tensor.name: tensor.shape for tensor in _read_header(MODEL_FILE, path)}
+    tensors = _read_header(MODEL_FILE, path)
+    shapes = {tensor.name: tensor.shape for tensor in tensors}
     hidden, bottleneck = (shapes.get(bias, ()) for bias in ("b1", "b2"))
     dim, n_clusters = (manifest.feature_dim,), (manifest.n_clusters,)
     expected = {
@@ -55,13 +56,17 @@ def check_head(path: Path, manifest: Manifest) -> None:
             f"The tensors of {MODEL_FILE} do not fit a manifest with feature_dim "
             f"{manifest.feature_dim} and n_clusters {manifest.n_clusters}: {_told(shapes)}"
         )
-    with safe_open(path, framework="numpy") as tensors:
-        for name in expected:
-            values = tensors.get_tensor(name)
-            if values.dtype != np.float32 or not np.isfinite(values).all():
-                raise ModelFileInvalid(f"{MODEL_FILE}: {name} must hold finite float32 numbers.")
-            if name == "std" and not values.all():
-                raise ModelFileInvalid(f"{MODEL_FILE}: std must not be zero anywhere.")
+    for tensor in tensors:
+        _check_numbers(path, tensor)
+
+
+def _check_numbers(path: Path, tensor: _Tensor) -> None:
+    """Block by block: a head may be larger than the memory that a request may take."""
+    for block in _blocks(path, tensor):
+        if tensor.type != "F32" or not np.isfinite(values := np.frombuffer(block, "<f4")).all():
+            raise ModelFileInvalid(f"{MODEL_FILE}: {tensor.name} must hold finite float32 numbers.")
+        if tensor.name == "std" and not values.all():
+            raise ModelFileInvalid(f"{MODEL_FILE}: std must not be zero anywhere.")
 
 
 def check_backbone(path: Path, manifest: Manifest) -> None:
@@ -75,33 +80,40 @@ def check_backbone(path: Path, manifest: Manifest) -> None:
 def _hash_weights(path: Path) -> str:
     """The hash by which backbones know their weights, from the bytes of the file."""
     digest = hashlib.sha256()
-    tensors = _read_header(BACKBONE_FILE, path)
-    with path.open("rb") as file:
-        for tensor in sorted(tensors):
-            if tensor.type not in _TORCH_TYPES:
-                raise ModelFileInvalid(f"{BACKBONE_FILE}: no tensor may be of {tensor.type}.")
-            named = f"{tensor.name}|torch.{_TORCH_TYPES[tensor.type]}|{tensor.shape}|"
-            digest.update(named.encode())
-            file.seek(tensor.start)
-            left = tensor.end - tensor.start
-            while left > 0:
-                block = file.read(min(left, _BLOCK))
-                digest.update(block)
-                left -= len(block)
+    for tensor in sorted(_read_header(BACKBONE_FILE, path)):
+        if tensor.type not in _TORCH_TYPES:
+            raise ModelFileInvalid(f"{BACKBONE_FILE}: no tensor may be of {tensor.type}.")
+        named = f"{tensor.name}|torch.{_TORCH_TYPES[tensor.type]}|{tensor.shape}|"
+        digest.update(named.encode())
+        for block in _blocks(path, tensor):
+            digest.update(block)
     return digest.hexdigest()
+
+
+def _blocks(path: Path, tensor: _Tensor) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        file.seek(tensor.start)
+        left = tensor.end - tensor.start
+        while left > 0 and (block := file.read(min(left, _BLOCK))):
+            left -= len(block)
+            yield block
 
 
 def _read_header(name: str, path: Path) -> list[_Tensor]:
     """Read by ourselves only once the library has found every offset in order."""
     from safetensors import SafetensorError, safe_open
 
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+    if size > _HEADER_BYTES:  # the library allows 100 MB, which take gigabytes once they are parsed
+        raise ModelFileInvalid(f"{name}: its header has more than {_HEADER_BYTES:,} bytes.")
     try:
         with safe_open(path, framework="numpy"):
             pass
     except (SafetensorError, OSError, ValueError) as error:
         raise ModelFileInvalid(f"{name} is not a safetensors file: {error}") from error
     with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
+        file.seek(8)
         header: dict[str, Any] = json.loads(file.read(size))
     header.pop("__metadata__", None)
     return [_tensor(key, entry, 8 + size) for key, entry in header.items()]

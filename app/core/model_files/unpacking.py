@@ -104,13 +104,15 @@ def _check_directory(file: IO[bytes]) -> None:
     """The library reads the list of members at once, however long a forged record says it is."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _END - _LOCATOR_64 - _END_64))
-    tail = file.read()
+    tail = file.read().rjust(_END + _LOCATOR_64 + _END_64, b"\x00")
     end, locator = tail[-_END:], tail[-_END - _LOCATOR_64 : -_END]
-    if len(end) < _END or not end.startswith(b"PK\x05\x06"):
+    if not end.startswith(b"PK\x05\x06"):
         raise ModelFileInvalid("The file is cut short, or it is no model.")
     (listed,) = struct.unpack_from("<L", end, 12)
     if locator.startswith(b"PK\x06\x07"):  # then another record counts, for large files
-        (listed,) = struct.unpack_from("<Q", tail.rjust(_END + _LOCATOR_64 + _END_64), 40)
+        if not tail.startswith(b"PK\x06\x06"):  # without it the library would take the first one
+            raise ModelFileInvalid("The file is damaged: the record of its size is missing.")
+        (listed,) = struct.unpack_from("<Q", tail, 40)
     if listed > _DIRECTORY_BYTES:
         raise ModelFileInvalid("The file lists more members than a model has.")
 
