@@ -5,16 +5,19 @@ import json
 import tempfile
 from typing import IO, Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from sqlalchemy.orm import Session
 
 from app.api import schemas
-from app.api.deps import IdempotencyKeyHeader, ReferencesDep, RuntimeDep, TenantDep
+from app.api.deps import ActorDep, IdempotencyKeyHeader, ReferencesDep, RuntimeDep, TenantDep
 from app.api.errors import responses
 from app.api.models import Name, Version
+from app.api.quota import check_room
 from app.core import idempotency, registry
+from app.core.access.actor import Actor
+from app.core.access.quota import check_growth
 from app.core.cluster_names import current_names
 from app.core.errors import InvalidRequest
 from app.core.ids import new_id
@@ -62,7 +65,8 @@ def export_version(
     ":import",
     status_code=201,
     response_model=schemas.ModelVersion,
-    responses=responses(409, 413, 507),
+    dependencies=[Depends(check_room)],
+    responses=responses(409, 413, 429, 507),
     openapi_extra=_BODY,
     summary="Register a version from a file",
 )
@@ -71,7 +75,7 @@ async def import_version(
     response: Response,
     runtime: RuntimeDep,
     references: ReferencesDep,
-    tenant: TenantDep,
+    actor: ActorDep,
     name: Annotated[
         str | None, Query(max_length=100, description="By default that of the file.")
     ] = None,
@@ -83,14 +87,14 @@ async def import_version(
     if name is not None:
         registry.check_name(name, "name")
     with (
-        idempotency.in_flight(tenant, idempotency_key),
+        idempotency.in_flight(actor.tenant, idempotency_key),
         tempfile.TemporaryFile(dir=runtime.settings.temporary_dir) as file,
     ):
         digest = await _receive(request, file)
         imported = await run_in_threadpool(
-            _register, runtime, tenant, idempotency_key, name, file, digest
+            _register, runtime, actor, idempotency_key, name, file, digest
         )
-    references.forget(tenant, imported.name)
+    references.forget(actor.tenant, imported.name)
     response.headers["Location"] = f"/v1/models/{imported.name}/versions/{imported.version}"
     return imported
 
@@ -119,7 +123,7 @@ async def _receive(request: Request, file: IO[bytes]) -> str:
 
 def _register(
     runtime: Runtime,
-    tenant: str,
+    actor: Actor,
     key: str | None,
     name: str | None,
     file: IO[bytes],
@@ -133,20 +137,23 @@ def _register(
         chosen = _choose_name(name, unpacked)
 
         def create(session: Session) -> dict[str, Any]:
+            if actor.storage_bytes is not None:
+                check_growth(session, actor.tenant, unpacked.bytes, actor.storage_bytes)
             row = registry.add_version(
                 session,
-                tenant=tenant,
+                tenant=actor.tenant,
                 name=chosen,
                 job_id=None,
                 clustering_id=None,
                 folder=folder,
                 manifest=unpacked.manifest,
                 files=unpacked.files,
+                imported_bytes=unpacked.bytes,
             )
             session.refresh(row)
             return schemas.ModelVersion.of(chosen, row).model_dump(mode="json")
 
-        answer, kept = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
+        answer, kept = idempotency.answer_once(runtime.db, actor.tenant, key, request_hash, create)
     finally:
         if not kept:
             runtime.storage.delete_folder(folder)

@@ -1,4 +1,4 @@
-"""Images are refused before they are sent, where it can be known that they would not be taken."""
+"""What takes room is refused before it is sent, where it can be known that there is none."""
 
 from fastapi import Request
 from fastapi.concurrency import run_in_threadpool

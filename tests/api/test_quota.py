@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from app.core.runtime import Runtime
 from app.core.tables import Image
 from tests.api.conftest import upload, work_on
+from tests.core.model_files.archives import packed, parts
 from tests.images import png_bytes, zip_of
 from tests.keys import bearer, make_key
 
@@ -126,3 +127,35 @@ def test_a_request_that_was_answered_is_answered_again(
     work_on(any_runtime, job["id"])
     again = any_client.post("/v1/datasets", content=body, headers=headers)
     assert (again.status_code, again.json()["id"]) == (202, job["id"])
+
+
+_MODEL = packed(parts())
+_MODEL_BYTES = sum(len(data) for data in parts().values())
+
+
+def test_an_imported_model_fills_the_quota(any_client: TestClient, any_runtime: Runtime) -> None:
+    _use_key(any_client, any_runtime, storage_bytes=_MODEL_BYTES + 3000)
+    assert any_client.post("/v1/models:import", content=_MODEL).status_code == 201
+    _refused(any_client.post("/v1/models:import", content=_MODEL))
+    _refused(any_client.post("/v1/uploads", headers={**_TUS, "Upload-Length": "3001"}))
+    assert any_client.delete("/v1/models/cats").status_code == 204
+    assert any_client.post("/v1/models:import", content=_MODEL).status_code == 201
+
+
+def test_a_model_without_a_length_is_counted_too(
+    any_client: TestClient, any_runtime: Runtime
+) -> None:
+    _use_key(any_client, any_runtime, storage_bytes=_MODEL_BYTES - 1)
+    _refused(any_client.post("/v1/models:import", content=iter([_MODEL])))
+    assert any_client.get("/v1/models").json()["data"] == []
+    assert not list(any_runtime.storage.list("models"))
+
+
+def test_an_import_that_was_answered_is_answered_again(
+    any_client: TestClient, any_runtime: Runtime
+) -> None:
+    _use_key(any_client, any_runtime, storage_bytes=len(_MODEL))
+    headers = {"Idempotency-Key": "once"}
+    for _ in range(2):
+        answer = any_client.post("/v1/models:import", content=_MODEL, headers=headers)
+        assert (answer.status_code, answer.json()["version"]) == (201, 1)

@@ -6,11 +6,11 @@ from sqlalchemy.orm import Session
 from app.core.access.actor import Actor
 from app.core.clock import db_now
 from app.core.errors import QuotaExceeded
-from app.core.tables import ApiKey, Dataset, IdempotencyKey, Upload
+from app.core.tables import ApiKey, Dataset, IdempotencyKey, Model, ModelVersion, Upload
 
 
 def check_room(session: Session, actor: Actor, announced: int = 0) -> None:
-    """Refuse more images once the tenant's datasets are full, or would be by what is announced."""
+    """Refuse more once the tenant's quota is used, or would be by what is announced."""
     if actor.storage_bytes is not None:
         held = held_bytes(session, actor.tenant)
         _check(held, announced, actor.storage_bytes)
@@ -27,7 +27,7 @@ def check_room_for_upload(session: Session, actor: Actor, length: int) -> None:
 
 
 def check_growth(session: Session, tenant: str, added: int, limit: int) -> None:
-    """For an ingest that runs: `added` is what it has brought so far."""
+    """For what is being taken in: `added` is what it has brought so far."""
     held = held_bytes(session, tenant)
     if held + added > limit:
         raise QuotaExceeded(_told(held + added, limit))
@@ -41,8 +41,14 @@ def quota_of(session: Session, key_id: str | None) -> int | None:
 
 
 def held_bytes(session: Session, tenant: str) -> int:
-    held = session.scalar(select(func.sum(Dataset.bytes)).where(Dataset.tenant == tenant))
-    return int(held or 0)
+    """Of images and of imported models; what the service makes of them does not count."""
+    images = select(func.sum(Dataset.bytes)).where(Dataset.tenant == tenant)
+    models = (
+        select(func.sum(ModelVersion.bytes))
+        .join(Model, Model.id == ModelVersion.model_id)
+        .where(Model.tenant == tenant)
+    )
+    return sum(int(session.scalar(query) or 0) for query in (images, models))
 
 
 def was_answered(session: Session, tenant: str, idempotency_key: str | None) -> bool:
@@ -59,6 +65,7 @@ def _check(held: int, announced: int, limit: int) -> None:
 
 def _told(wanted: int, limit: int) -> str:
     return (
-        f"This key may fill {limit:,} bytes with images, and these would make {wanted:,}. "
+        f"This key may fill {limit:,} bytes with images and imported models, and this would make "
+        f"{wanted:,}. "
         "Delete what is no longer needed, or ask for more."
     )

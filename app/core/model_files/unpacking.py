@@ -44,6 +44,7 @@ class Unpacked:
     name: str | None  # under which it was exported
     manifest: dict[str, Any]
     files: dict[str, str]  # name -> sha256
+    bytes: int  # of all files
 
 
 def unpack(file: IO[bytes], storage: Storage, folder: str, weights_dir: Path | None) -> Unpacked:
@@ -74,6 +75,7 @@ class _Unpacking:
             name=manifest.model.name if manifest.model else None,
             manifest=values,
             files=self._checksums,
+            bytes=sum(self._members[name].file_size for name in self._checksums),
         )
 
     def _read_checksums(self) -> dict[str, str]:

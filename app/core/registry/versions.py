@@ -24,6 +24,7 @@ def add_version(
     folder: str,
     manifest: dict[str, Any],
     files: Mapping[str, str],
+    imported_bytes: int = 0,
 ) -> ModelVersion:
     model = _find_or_create(session, tenant, name)
     version = session.scalar(  # the row is locked until the end: two jobs get two numbers
@@ -41,6 +42,7 @@ def add_version(
         folder=folder,
         manifest=manifest,
         files=dict(files),
+        bytes=imported_bytes,
     )
     session.add(row)
     session.flush()

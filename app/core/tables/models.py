@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Double, ForeignKey, Index, String
+from sqlalchemy import BigInteger, Double, ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import db_now
@@ -37,6 +37,9 @@ class ModelVersion(Base):
     folder: Mapped[str] = mapped_column(String(200))
     manifest: Mapped[dict[str, Any]]
     files: Mapped[dict[str, Any]]  # name -> sha256
+    bytes: Mapped[int] = mapped_column(  # of the files, if they were imported: they fill a quota
+        BigInteger, default=0, server_default="0"
+    )
     created_at: Mapped[float] = created_at_column()
     served_at: Mapped[float | None] = mapped_column(Double())  # lately; what is in use is kept warm
 
