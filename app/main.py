@@ -39,6 +39,7 @@ from app.api.middleware import BodyLimit, RequestContext
 from app.core import tracing
 from app.core.health import Health
 from app.core.logs import configure_logging
+from app.core.permissions import restrict_new_files
 from app.core.runtime import Runtime
 from app.core.serving import Serving
 from app.core.serving.references import References
@@ -70,6 +71,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         configure_logging(settings)
+        restrict_new_files(settings)
         tracing.start_tracing(settings, "api")
         settings.temporary_dir.mkdir(parents=True, exist_ok=True)
         tempfile.tempdir = str(settings.temporary_dir)  # uploads wait on the storage's disk

@@ -19,6 +19,7 @@ from sqlalchemy import create_engine, text
 from app.core import idempotency, logs
 from app.core.db import Database
 from app.core.migrations import upgrade
+from app.core.permissions import users_umask
 from app.core.runtime import Runtime
 from app.core.settings import Settings, get_settings
 from app.core.tables import Base
@@ -82,7 +83,9 @@ def _no_settings_of_the_shell() -> Iterator[None]:
 def _nothing_stays() -> Iterator[None]:
     """What a process remembers does not reach the next test."""
     get_settings.cache_clear()
+    umask = users_umask()
     yield
+    os.umask(umask)
     for name in [name for name in os.environ if name.startswith("TEMI_")]:
         del os.environ[name]  # a command hands its options to its children this way
     get_settings.cache_clear()

@@ -8,6 +8,7 @@ from celery.signals import setup_logging, worker_ready, worker_shutdown, worker_
 
 from app.core import tracing
 from app.core.logs import configure_logging
+from app.core.permissions import restrict_new_files
 from app.core.queue import RUN_JOB
 from app.core.runtime import Runtime
 from app.core.settings import get_settings
@@ -17,6 +18,7 @@ from worker.runner import run_waiting
 from worker.sweeper import start_cleaner, start_messenger, start_sweeper, sweep
 
 runtime = Runtime(get_settings())
+restrict_new_files(runtime.settings)  # before the broker's folders are made
 celery = runtime.celery
 configure_logging(runtime.settings)  # now: Celery warns before it asks for a set-up
 tracing.start_tracing(runtime.settings, "worker")

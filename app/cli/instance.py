@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from app.cli.errors import FAILED
 from app.cli.output import notices
+from app.core.permissions import restricted_files
 from app.core.settings import get_settings
 
 if TYPE_CHECKING:
@@ -23,11 +24,12 @@ def open_runtime() -> "Iterator[Runtime]":
     from app.core.runtime import Runtime
 
     runtime = Runtime(get_settings())
-    try:
-        upgrade(runtime.db)
-        yield runtime
-    except ServiceError as error:
-        notices.print(f"[red]error[/] {escape(error.detail)}")
-        raise typer.Exit(FAILED) from error
-    finally:
-        runtime.db.dispose()
+    with restricted_files(runtime.settings):
+        try:
+            upgrade(runtime.db)
+            yield runtime
+        except ServiceError as error:
+            notices.print(f"[red]error[/] {escape(error.detail)}")
+            raise typer.Exit(FAILED) from error
+        finally:
+            runtime.db.dispose()

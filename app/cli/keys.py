@@ -11,6 +11,7 @@ from app.cli.errors import FAILED
 from app.cli.options import AsJson
 from app.cli.output import moment, notices, print_rows, size
 from app.core.access.actor import DEFAULT_TENANT, SCOPES
+from app.core.permissions import restricted_files
 from app.core.settings import get_settings
 from temi_client import Key
 
@@ -105,12 +106,13 @@ def _database() -> "Iterator[Database]":
     from app.core.errors import ServiceError
     from app.core.migrations import upgrade
 
-    db = Database(get_settings().sqlalchemy_url)
-    try:
-        upgrade(db)
-        yield db
-    except ServiceError as error:
-        notices.print(f"[red]error[/] {escape(error.detail)}")
-        raise typer.Exit(FAILED) from error
-    finally:
-        db.dispose()
+    with restricted_files(get_settings()):
+        db = Database(get_settings().sqlalchemy_url)
+        try:
+            upgrade(db)
+            yield db
+        except ServiceError as error:
+            notices.print(f"[red]error[/] {escape(error.detail)}")
+            raise typer.Exit(FAILED) from error
+        finally:
+            db.dispose()

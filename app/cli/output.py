@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from app.core.permissions import users_umask
+
 results = Console(highlight=False)
 notices = Console(stderr=True, highlight=False)
 T = TypeVar("T", bound=BaseModel)
@@ -114,7 +116,7 @@ def _whole_or_not(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
+        Path(temporary).chmod(0o666 & ~users_umask())
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from app.cli.door import check_door
 from app.core import tracing
+from app.core.permissions import restrict_new_files, restricted_files
 from app.core.settings import Settings, get_settings
 
 _console = Console(stderr=True)
@@ -30,6 +31,7 @@ def serve(host: Host = None, port: Port = None) -> None:
     from app.core.supervisor import Supervisor
 
     configure_logging(settings)
+    restrict_new_files(settings)
     _upgrade(settings)
     _greet(settings)
     commands = {"api": _api_command(settings), "worker": _worker_command()}
@@ -39,6 +41,7 @@ def serve(host: Host = None, port: Port = None) -> None:
 def api(host: Host = None, port: Port = None) -> None:
     """Run only the API: the workers and the database are elsewhere."""
     settings = _settings(host, port)
+    restrict_new_files(settings)
     os.execv(sys.executable, _api_command(settings))  # noqa: S606
 
 
@@ -48,13 +51,15 @@ def worker(takes: Takes = None) -> None:
         os.environ["TEMI_WORKER_TAKES"] = takes
         get_settings.cache_clear()
     _check_tracing(get_settings())
+    restrict_new_files(get_settings())
     os.execv(sys.executable, _worker_command())  # noqa: S606
 
 
 @db_app.command("upgrade")
 def db_upgrade() -> None:
     """Create the tables or bring them up to date."""
-    _upgrade(get_settings())
+    with restricted_files(get_settings()):
+        _upgrade(get_settings())
     _console.print("The tables are current.")
 
 

@@ -38,6 +38,12 @@ class Settings(BaseSettings):
     data_dir: Path = Field(
         default=Path("data"), description="Folder for database, blobs and artefacts."
     )
+    umask: str = Field(
+        default="077",
+        pattern="^0?[0-7]{3}$",
+        description="Permissions, in octal, that files and folders of the service do not get; "
+        "`077` keeps them from all other users of the machine, `027` lets the group read.",
+    )
     database_url: str = Field(
         default="",
         description="SQLAlchemy address; empty means SQLite in the data folder.",
