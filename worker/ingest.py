@@ -3,7 +3,7 @@
 import hashlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,11 +61,16 @@ def run_ingest(context: JobContext) -> None:
     meter = context.meter("ingest", total=source.total, completed=images + issues)
     meter.failed = issues
     blobs, allowance = context.runtime.storage.many(), Allowance(context)
-    for batch in _batches(_stored(context, source, done, blobs), meter):
-        blobs.keep()  # rows never tell of bytes that a power cut could take
-        _save(context, batch)
-        allowance.use(sum(image["bytes"] for image in batch.images))
-        meter.checkpoint()
+    rows = _stored(context, source, done, blobs)
+    try:
+        for batch in _batches(rows, meter):
+            blobs.keep()  # rows never tell of bytes that a power cut could take
+            _save(context, batch)
+            allowance.use(sum(image["bytes"] for image in batch.images))
+            meter.checkpoint()
+    finally:  # of a source that was refused half-way, nothing stays
+        rows.close()
+        blobs.drop()
     _complete(context, time.monotonic() - started)
     discard(context.runtime, upload_keys(context.job))
 
@@ -76,7 +81,7 @@ def _first(context: JobContext) -> int:
 
 def _stored(
     context: JobContext, source: Source, done: int, blobs: Batch
-) -> Iterator[dict[str, Any]]:
+) -> Generator[dict[str, Any], None, None]:
     """Rows in the order of the source. An archive is read in that order, others all over."""
     first = _first(context)
     # A resumed job reads past all that is done, which takes long in a large archive.

@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 def prefetch(
     function: Callable[[Item], Result], items: Iterable[Item], *, threads: int
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Like `map`, but parallel. Memory holds at most four items a thread."""
     window: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="prefetch") as pool:

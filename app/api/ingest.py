@@ -15,12 +15,13 @@ from app.api.jobs import accepted
 from app.api.uploads import Received, receive
 from app.core import idempotency
 from app.core.archives import check_archive
+from app.core.errors import ArchiveRejected
 from app.core.job_limits import check_open_jobs
 from app.core.job_requests.ingest import create_ingest_job
 from app.core.runtime import Runtime
 from app.core.sources.checks import check_source
 from app.core.tables import Dataset
-from app.core.uploads import store_upload, use_upload
+from app.core.uploads import delete_upload, store_upload, use_upload
 from app.core.webhooks import check_webhook_url
 
 GetDataset = Callable[[Session, str], Dataset]
@@ -113,8 +114,12 @@ def _accept(
 def _check_upload(ingest: Ingest, upload_id: str) -> None:
     """Before the transaction, which is not to wait for a store."""
     runtime = ingest.runtime
-    if key := store_upload(runtime, ingest.tenant, upload_id):
-        check_archive(runtime.storage.path(key), runtime.archive_limits)
+    try:
+        if key := store_upload(runtime, ingest.tenant, upload_id):
+            check_archive(runtime.storage.path(key), runtime.archive_limits)
+    except ArchiveRejected:
+        delete_upload(runtime, ingest.tenant, upload_id)  # its bytes will never be of use
+        raise
 
 
 def _with_upload(session: Session, ingest: Ingest, source: dict[str, Any]) -> dict[str, Any]:

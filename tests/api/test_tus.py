@@ -99,9 +99,11 @@ def test_an_unfinished_or_bad_upload_is_not_used(client: TestClient, runtime: Ru
     _refused_source(client, source, 409, "upload_incomplete")
     _patch(client, url, 50, bytes(len(_ARCHIVE) - 50))
     _refused_source(client, source, 422, "archive_invalid")
-    assert client.head(url, headers=_TUS).status_code == 200  # nothing was used up
+    assert client.head(url, headers=_TUS).status_code == 404  # it could never be used
     empty = _create(client, 0).rpartition("/")[2]
     _refused_source(client, {"type": "upload", "upload_id": empty}, 422, "archive_invalid")
+    assert not list(runtime.storage.list("uploads"))
+    assert not list(runtime.settings.staging_dir.glob("*"))
     assert client.get("/v1/datasets").json()["data"] == []
 
 

@@ -27,7 +27,7 @@ def test_takes_only_a_bounded_number_of_items_ahead() -> None:
     results = prefetch(lambda number: number, items(), threads=2)
     next(results)
     assert len(taken) <= 8
-    results.close()  # type: ignore[attr-defined]
+    results.close()
     assert threading.active_count() <= before
 
 

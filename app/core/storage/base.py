@@ -29,6 +29,9 @@ class Batch(Protocol):
     def keep(self) -> None:
         """All that was written before the call is kept under its key."""
 
+    def drop(self) -> None:
+        """What was written and not kept is of no use any more."""
+
 
 class Storage(Protocol):
     """FileNotFoundError tells that a key holds nothing.

@@ -31,6 +31,11 @@ class PutBatch:
         """All that was written before the call is kept under its key."""
         self._wait(-1)
 
+    def drop(self) -> None:
+        """Ends what is being sent; what has arrived is collected as garbage."""
+        for future, _ in list(self._sent):
+            future.cancel()
+
     def _wait(self, most: int) -> None:
         while True:
             with self._lock:

@@ -166,12 +166,13 @@ class LocalBatch:
             aside.write_bytes(data)
         except OSError as error:
             aside.unlink(missing_ok=True)
-            self._drop()  # the room that they take may be all that a database on this disk needs
+            self.drop()  # the room that they take may be all that a database on this disk needs
             raise_if_full(error)
             raise
         self._waiting[key] = aside
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """Remove what was written and not kept."""
         for _ in range(len(self._waiting)):
             _, aside = self._waiting.popitem()
             aside.unlink(missing_ok=True)
