@@ -16,6 +16,7 @@ from app.core.runtime import Runtime
 from app.core.tables import Dataset, Job
 from tests.api.conftest import Work, upload
 from tests.conftest import MakeClient, MakeSettings
+from tests.core.archives import attacks
 from tests.images import jpeg_bytes, png_bytes, tar_of, zip_of
 
 _BOUNDARY = {"Content-Type": "multipart/form-data; boundary=b"}
@@ -57,6 +58,12 @@ def _link() -> bytes:
         pytest.param(zip_of({"/a.png": b"x"}), "archive_unsafe_path", id="absolute path"),
         pytest.param(_link(), "archive_unsafe_path", id="link"),
         pytest.param(zip_of({"folder/": b""}), "dataset_empty", id="only a folder"),
+        pytest.param(
+            attacks.zip_bomb(zipfile.ZIP_BZIP2, attacks.MiB), "archive_invalid", id="bzip2 in a zip"
+        ),
+        pytest.param(
+            attacks.zip_of_entries(10_000, told=1), "archive_too_large", id="a count that lies"
+        ),
     ],
 )
 def test_archives_that_are_refused_at_once(
@@ -93,6 +100,8 @@ def _device() -> bytes:
             id="truncated zstd",
         ),
         pytest.param(tar_of({}, compression="gz"), "dataset_empty", id="empty"),
+        pytest.param(attacks.claiming(10**18), "archive_invalid", id="a size that lies"),
+        pytest.param(attacks.long_name(2**20), "archive_too_large", id="a long name"),
         pytest.param(zip_of({"a.txt": b"x", "b.png": b""}), "too_many_bad_files", id="only bad"),
         pytest.param(
             zip_of({"a.png": png_bytes(), "b.txt": b"x", "c.txt": b"x"}),
