@@ -42,6 +42,31 @@ def settings(make_settings: MakeSettings, photos: Path) -> Settings:
     return make_settings(source_folders=str(photos))
 
 
+def test_a_long_manifest_in_an_archive_is_left_to_the_job(
+    client: TestClient, runtime: Runtime
+) -> None:
+    """Kilobytes may unpack to a manifest that takes the API long, and much memory."""
+    manifest = b"path\n" + b" \n" + b"a.png\n" * 2_000_000
+    body = zip_of({"manifest.csv": manifest, "a.png": png_bytes()})
+    job = ingest(client, runtime, content=body, params={"labels_from": "manifest"})
+    assert (job["status"], job["error"]["code"]) == ("failed", "manifest_invalid")
+    assert "Line 2" in job["error"]["detail"]
+
+
+def test_a_manifest_in_an_archive_has_a_limit_of_rows(
+    make_client: MakeClient, make_settings: MakeSettings
+) -> None:
+    few = make_settings(max_archive_members=3)
+    client, reader = make_client(few), Runtime(few)
+    for rows, status in ((3, "succeeded"), (4, "failed")):
+        manifest = b"path\n" + b"a.png\n" * rows
+        body = tar_of({"manifest.csv": manifest, "a.png": png_bytes()})
+        job = ingest(client, reader, content=body, params={"labels_from": "manifest"})
+        assert job["status"] == status
+    assert job["error"]["code"] == "manifest_invalid"
+    reader.db.dispose()
+
+
 def test_a_folder_of_the_server(client: TestClient, runtime: Runtime, photos: Path) -> None:
     body = {
         "name": "Server",

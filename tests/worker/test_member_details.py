@@ -4,7 +4,7 @@ from app.core.settings import Settings
 from app.core.sources.base import Member
 from worker.member_details import member_details
 
-SETTINGS = Settings(_env_file=None, max_name_bytes=64, max_attributes_bytes=64)  # type: ignore[call-arg]
+SETTINGS = Settings(_env_file=None, max_name_bytes=64, max_attributes_bytes=64)
 
 
 def _member(name: str, **more: object) -> Member:

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Protocol, Self
+from typing import IO, Protocol, Self, cast
 
 import zstandard
 
@@ -81,9 +81,8 @@ class TarStream(AbstractContextManager["TarStream"]):
     def _open(self, head: bytes, limits: ArchiveLimits) -> Readable:
         if head.startswith(ZSTD):
             decompressor = zstandard.ZstdDecompressor(max_window_size=limits.max_window_bytes)
-            return decompressor.stream_reader(
-                self._input, read_size=_INPUT, read_across_frames=True
-            )
+            source = cast(IO[bytes], self._input)  # only its `read` is called
+            return decompressor.stream_reader(source, read_size=_INPUT, read_across_frames=True)
         if head.startswith(GZIP):
             return _Streams(self._input, GZIP, _Gzip)
         if head.startswith(BZIP2):

@@ -10,8 +10,9 @@ from typing import Any
 from app.core.activity import reporting
 from app.core.archives import member_count, read_members
 from app.core.buckets import ObjectUrl, is_object_url
-from app.core.errors import ManifestInvalid, ServiceError
+from app.core.errors import ImageTooLarge, ManifestInvalid, ServiceError
 from app.core.runtime import Runtime
+from app.core.settings import MiB
 from app.core.sources.base import Member, Source, storable_name
 from app.core.sources.folders import check_folder, check_path, list_folder, read_file
 from app.core.sources.listings import count_listing, read_listing, write_listing
@@ -22,6 +23,7 @@ from app.core.sources.urls import Fetcher, check_url, is_url
 
 _REMOTE_READS = 8  # waiting for the network takes no core, but each holds a file in memory
 _CHECK_ROWS = 100_000  # less than a second
+_CHECK_BYTES = 8 * MiB  # many requests may hold as much at the same time
 _NO_MANIFEST = "There is no manifest.csv or manifest.jsonl at the root of the source."
 
 
@@ -30,7 +32,8 @@ def open_source(runtime: Runtime, source: dict[str, Any], job_id: str) -> Source
     opened = _OPENERS[source["type"]](runtime, source, job_id)
     if source["labels_from"] != "manifest" or source["type"] in ("urls", "manifest"):
         return opened
-    lookup = Lookup(_own_manifest(_OPENERS[source["type"]](runtime, source, job_id).members))
+    again = _OPENERS[source["type"]](runtime, source, job_id).members
+    lookup = Lookup(_own_manifest(again, runtime.settings.max_archive_members))
     return replace(opened, members=_with_manifest(opened.members, lookup))
 
 
@@ -54,8 +57,13 @@ def check_own_manifest(runtime: Runtime, source: dict[str, Any]) -> int:
 
     Returns the number of rows that were read; those of a longer one are checked by the job.
     """
-    members = _open_archive(runtime, source, "").members
-    return sum(1 for _ in islice(_own_manifest(members), _CHECK_ROWS))
+    max_rows = runtime.settings.max_archive_members
+    limits = replace(runtime.archive_limits, max_member_bytes=_CHECK_BYTES)
+    members = read_members(runtime.storage.path(source["key"]), limits)
+    try:
+        return sum(1 for _ in islice(_own_manifest(members, max_rows), _CHECK_ROWS))
+    except ImageTooLarge:
+        return 0
 
 
 def _open_archive(runtime: Runtime, source: dict[str, Any], _job_id: str) -> Source:
@@ -139,10 +147,13 @@ class _EntryReader:
         return read_file(path, settings.source_folders, settings.max_image_bytes)
 
 
-def _own_manifest(members: Iterator[Member]) -> Iterator[Entry]:
+def _own_manifest(members: Iterator[Member], max_rows: int) -> Iterator[Entry]:
     for member in reporting(members):
         if format_ := manifest_format(member.name):
-            yield from reporting(read_entries(io.BytesIO(member.read()), format_))
+            entries = read_entries(io.BytesIO(member.read()), format_)
+            yield from reporting(islice(entries, max_rows))
+            if next(entries, None) is not None:
+                raise ManifestInvalid(f"The manifest has more than {max_rows:,} rows.")
             return
     raise ManifestInvalid(_NO_MANIFEST)
 

@@ -6,7 +6,7 @@ from app.core.archives import ArchiveLimits, check_archive, read_members
 from app.core.errors import ImageRejected, ServiceError
 from app.core.settings import Settings
 
-LIMITS = ArchiveLimits.of(Settings(_env_file=None))  # type: ignore[call-arg]
+LIMITS = ArchiveLimits.of(Settings(_env_file=None))
 
 
 def check(path: str) -> str:
