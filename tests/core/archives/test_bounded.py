@@ -55,7 +55,7 @@ def test_a_size_of_many_digits(write: Write) -> None:
 def test_headers_have_a_limit(write: Write, kind: str, data: object) -> None:
     (told,) = read(attacks.PACKERS[kind](data()), write)  # type: ignore[operator]
     assert told.startswith(_TOO_MUCH)
-    assert "TEMI_MAX_ARCHIVE_HEADER_BYTES" in told or "100 times its size" in told
+    assert "TEMI_MAX_ARCHIVE_HEADER_BYTES" in told
 
 
 @pytest.mark.parametrize("kind", attacks.PACKERS)
