@@ -25,6 +25,7 @@ from worker import processes
 from worker.artefacts import load_json
 from worker.child import locked_send
 from worker.context import AliveReporter, Holding, JobContext, Sign
+from worker.presence import takes
 from worker.sharding import Maker, do_shard
 
 Message = Holding | Sign | dict[str, object]
@@ -88,7 +89,7 @@ def maker(context: JobContext, shard: Shard) -> Maker:
 def _next(runtime: Runtime, shard: Shard, worker: str) -> Shard | None:
     settings = runtime.settings
     with runtime.db.write() as session:
-        if one_waits(session, settings.worker_takes):
+        if one_waits(session, takes(settings)):
             return None
         return claim_shard(
             session,

@@ -10,12 +10,14 @@ from pathlib import Path
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.core.resources import BFLOAT16
 from app.core.runtime import Runtime
 from app.core.settings import Settings
 from app.core.workers import Identity, forget_silent, say_goodbye, say_hello
 
 _GPUS = Path("/proc/driver/nvidia/gpus")
 _CPUS = Path("/proc/cpuinfo")
+_BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 log = structlog.get_logger()
 
 
@@ -43,6 +45,14 @@ presence = Presence()
 """Of this process: it is one worker."""
 
 
+def takes(settings: Settings) -> tuple[str, ...]:
+    """What the settings say, and jobs in bfloat16 if the hardware has instructions for it.
+
+    Without them a CPU gives the same numbers a hundred times slower: another worker is to do it.
+    """
+    return (*settings.worker_takes, BFLOAT16) if _has_bfloat16(settings) else settings.worker_takes
+
+
 def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
@@ -52,7 +62,7 @@ def identity(settings: Settings) -> Identity:
         name=worker_name(),
         host=socket.gethostname(),
         pid=os.getpid(),
-        takes=settings.worker_takes,
+        takes=takes(settings),
         device=describe_device(settings),
         version=version("temi-service"),
     )
@@ -71,6 +81,9 @@ def describe_device(settings: Settings) -> str:
 def say_hello_while(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
     """Now, and from a thread of its own with every heartbeat: a long job must not silence it."""
     who = identity(runtime.settings)
+    if BFLOAT16 not in who.takes:
+        reason = f"{who.device} has no instructions for it"
+        log.info("bfloat16_jobs_not_taken", reason=reason)
 
     def loop() -> None:
         while True:
@@ -94,6 +107,17 @@ def leave(runtime: Runtime) -> None:
             say_goodbye(session, worker_name())
     except SQLAlchemyError as error:  # the others will forget it
         log.warning("goodbye_not_said", reason=str(error))
+
+
+def _has_bfloat16(settings: Settings) -> bool:
+    """GPUs have had it since 2020; of a CPU the kernel knows."""
+    if settings.device != "cpu" and _gpu_names():
+        return True
+    try:
+        flags = (_field(_CPUS.read_text(), "flags") or "").split()
+    except OSError:
+        return False
+    return not _BFLOAT16_FLAGS.isdisjoint(flags)
 
 
 def _gpu_names() -> list[str]:

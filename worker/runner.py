@@ -30,7 +30,7 @@ from worker.context import Holding
 from worker.helping import help_others
 from worker.liveness import Alive, Computing, Stall, StallWatch
 from worker.metrics import metrics
-from worker.presence import presence, worker_name
+from worker.presence import presence, takes, worker_name
 from worker.stage_watch import StageWatch
 from worker.watchdog import Watchdog
 from worker.writing import write_while
@@ -67,7 +67,7 @@ def _claim_next(runtime: Runtime) -> Job | None:
             session,
             worker=worker_name(),
             lease_seconds=settings.lease_seconds,
-            takes=settings.worker_takes,
+            takes=takes(settings),
         )
 
 

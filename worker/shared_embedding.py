@@ -8,6 +8,7 @@ from temi.backbones import Backbone
 from worker.artefacts import load_array
 from worker.context import JobContext
 from worker.embedding import Embedder, EmbeddingFiles
+from worker.presence import takes
 
 # Others embed with the backbone that their configuration names.
 _JOBS = {
@@ -17,6 +18,8 @@ _JOBS = {
 
 
 def embedder(context: JobContext, stage: str, plan: dict[str, Any]) -> Embedder:
+    if context.job.config["precision"] not in ("float32", *takes(context.runtime.settings)):
+        raise Conflict("The job declares bfloat16, for which this worker has no instructions.")
     backbone = _backbone(context, stage)
     if EmbeddingFiles.of(context, backbone).folder != plan["folder"]:
         raise Conflict("This worker has other weights than the one that holds the job.")

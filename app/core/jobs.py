@@ -9,7 +9,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, case, delete, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    ScalarSelect,
+    Select,
+    and_,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session, aliased
 
 from app.core import tracing
@@ -20,7 +31,7 @@ from app.core.errors import JobFinished, LeaseLost, NotFound
 from app.core.ids import new_id
 from app.core.job_records import add_log
 from app.core.logs import current_request_id
-from app.core.resources import RESOURCES, kinds_for
+from app.core.resources import BFLOAT16, EVERYTHING, kinds_for
 from app.core.tables import Dataset, Job, Shard
 from app.core.turns import add_tenant, note_turn, tenants_in_turn
 from app.core.webhooks import announce_end
@@ -90,6 +101,9 @@ def create_job(
     )
     session.add(job)
     session.flush()
+    if config.get("precision") == BFLOAT16:
+        line = "Waits for a worker whose hardware has instructions for bfloat16; see /v1/workers."
+        add_log(session, job.id, line)
     return job
 
 
@@ -114,12 +128,12 @@ def claim_next(
     *,
     worker: str,
     lease_seconds: float,
-    takes: Collection[str] = RESOURCES,
+    takes: Collection[str] = EVERYTHING,
 ) -> Job | None:
     """Take the next job that waits or was left behind: of the tenant whose turn it is the most
     urgent one, the oldest of several."""
     other, kinds = aliased(Job), kinds_for(takes)
-    best = _claimable_of_kinds(other, kinds).order_by(other.priority.desc(), other.id).limit(1)
+    best = _claimable_by(other, takes).order_by(other.priority.desc(), other.id).limit(1)
     for tenant in tenants_in_turn(session, kinds):
         chosen = (
             best.where(other.tenant == tenant)
@@ -134,11 +148,14 @@ def claim_next(
 
 def one_waits(session: Session, takes: Collection[str]) -> bool:
     """Whether `claim_next` would find a job."""
-    return session.scalar(_claimable_of_kinds(Job, kinds_for(takes)).limit(1)) is not None
+    return session.scalar(_claimable_by(Job, takes).limit(1)) is not None
 
 
-def _claimable_of_kinds(job: type[Job], kinds: Collection[str]) -> Select[str]:
-    return select(job.id).where(_claimable(job), job.kind.in_(kinds))
+def _claimable_by(job: type[Job], takes: Collection[str]) -> Select[str]:
+    found = select(job.id).where(_claimable(job), job.kind.in_(kinds_for(takes)))
+    if BFLOAT16 in takes:
+        return found
+    return found.where(func.coalesce(job.config["precision"].as_string(), "") != BFLOAT16)
 
 
 def _claimable(job: type[Job]) -> ColumnElement[bool]:

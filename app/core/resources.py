@@ -5,6 +5,8 @@ from typing import Literal
 
 Resource = Literal["cpu", "gpu"]
 RESOURCES: tuple[Resource, ...] = ("cpu", "gpu")
+BFLOAT16 = "bfloat16"  # instructions for it: the hardware has them or not, whatever is set
+EVERYTHING = (*RESOURCES, BFLOAT16)
 
 # A GPU is used if there is one: on a machine without one, `gpu` jobs take the CPU.
 _NEEDS: dict[str, Resource] = {

@@ -47,15 +47,14 @@ def make_dataset(any_runtime: Runtime) -> MakeDataset:
 
 @pytest.fixture
 def make_job(any_runtime: Runtime, make_dataset: MakeDataset) -> MakeJob:
-    def make(kind: str = "cluster", *, tenant: str = "t") -> Job:
+    def make(kind: str = "cluster", *, tenant: str = "t", precision: str = "float32") -> Job:
         dataset = make_dataset(["00" * 32], tenant=tenant)
         with any_runtime.db.write() as session:
             if kind == "ingest":  # its image is still on its way
                 dataset = session.get_one(Dataset, dataset.id)
                 dataset.end_position = dataset.image_count = 0
-            return create_job(
-                session, tenant=tenant, kind=kind, dataset=dataset, config={"source": {}}
-            )
+            config = {"source": {}, "precision": precision}
+            return create_job(session, tenant=tenant, kind=kind, dataset=dataset, config=config)
 
     return make
 

@@ -225,3 +225,18 @@ def test_the_lease_is_by_the_databases_clock(any_runtime: Runtime, make_job: Mak
     with any_runtime.db.read() as session:
         left = session.scalar(select(Job.lease_until - db_now()).where(Job.id == job.id))
     assert left == pytest.approx(30.0, abs=5)
+
+
+def test_a_job_in_bfloat16_waits_for_hardware_that_has_it(
+    any_runtime: Runtime, make_job: MakeJob
+) -> None:
+    job = make_job("cluster", precision="bfloat16")
+    plain = ("cpu", "gpu")
+    with any_runtime.db.write() as session:
+        assert not jobs.one_waits(session, plain)
+        assert jobs.claim_next(session, worker="w", lease_seconds=60, takes=plain) is None
+        able = (*plain, "bfloat16")
+        assert jobs.one_waits(session, able)
+        taken = jobs.claim_next(session, worker="w", lease_seconds=60, takes=able)
+        assert taken is not None
+        assert taken.id == job.id

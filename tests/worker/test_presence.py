@@ -11,7 +11,7 @@ from app.core.tables import Worker
 from tests.conftest import MakeSettings
 from tests.worker.test_runner import _wait
 from worker import presence as module
-from worker.presence import describe_device, leave, presence, say_hello_while, worker_name
+from worker.presence import describe_device, leave, presence, say_hello_while, takes, worker_name
 
 
 def listed(runtime: Runtime) -> Worker | None:
@@ -25,7 +25,8 @@ def test_it_says_what_it_does_until_it_leaves(any_runtime: Runtime) -> None:
     _wait(lambda: listed(any_runtime))
     found = listed(any_runtime)
     assert found is not None
-    assert (found.pid, found.takes, found.job_id) == (os.getpid(), ["cpu", "gpu"], None)
+    assert (found.pid, found.job_id) == (os.getpid(), None)
+    assert found.takes == list(takes(any_runtime.settings))
     presence.working("job_1", "embed")
     _wait(lambda: getattr(listed(any_runtime), "stage", None) == "embed")
     presence.rest()
@@ -58,3 +59,26 @@ def test_gpus_are_called_by_their_names(
     assert describe_device(make_settings(device="cuda:1")) == "cuda:1: NVIDIA L4, NVIDIA L4"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert "NVIDIA" not in describe_device(make_settings())
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("fpu avx2 fma avx512f avx512_bf16", ("cpu", "gpu", "bfloat16")),
+        ("fpu avx2 fma amx_bf16 amx_tile", ("cpu", "gpu", "bfloat16")),
+        ("fpu avx2 fma avx512f", ("cpu", "gpu")),
+    ],
+)
+def test_jobs_in_bfloat16_are_for_hardware_that_has_it(
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    flags: str,
+    expected: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr(module, "_GPUS", tmp_path / "none")
+    (tmp_path / "cpuinfo").write_text(f"model name\t: A Chip\nflags\t\t: {flags}\n")
+    monkeypatch.setattr(module, "_CPUS", tmp_path / "cpuinfo")
+    assert takes(make_settings()) == expected
+    (tmp_path / "cpuinfo").unlink()
+    assert takes(make_settings()) == ("cpu", "gpu")

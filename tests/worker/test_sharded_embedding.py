@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from sqlalchemy import select, update
 
-from app.core.errors import WorkerCrashed
+from app.core.errors import Conflict, WorkerCrashed
 from app.core.runtime import Runtime
 from app.core.shards import Held, claim_any_shard, keep_shard, release_shard
 from app.core.tables import Dataset, Shard
+from temi.backbones.backends import TorchBackend
 from tests.conftest import MakeSettings
 from tests.worker.conftest import Claimed
 from tests.worker.jobs import log_of
 from tests.worker.tiny import CountingBackbone, add_dataset, add_job, picture, tiny_backbone
-from worker import sharding, stages
+from worker import presence, sharding, stages
 from worker.context import Holding
 from worker.embedding import EmbeddingFiles, embed_dataset
 from worker.helper import help_with
@@ -132,27 +133,61 @@ def test_a_piece_that_kills_every_worker_fails_the_job(
         embed(shared, claimed, add_dataset(shared, PICTURES))
 
 
-def test_other_weights_are_noticed(
-    shared: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
+def other_backbone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "load_backbone", lambda *_a, **_o: tiny_backbone(seed=1))
+
+
+def other_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    backbone = tiny_backbone()
+    backbone._backend = TorchBackend(backbone._embed_by_torch, backbone.device)
+    monkeypatch.setattr(stages, "load_backbone", lambda *_a, **_o: backbone)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [(other_backbone, "other weights"), (other_backend, "on cpu by torch")],
+)
+def test_who_would_give_other_features_declines(
+    shared: Runtime,
+    claimed: Claimed,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[pytest.MonkeyPatch], None],
+    reason: str,
 ) -> None:
     errors: list[Exception] = []
 
     def help_() -> None:
-        monkeypatch.setattr(stages, "load_backbone", lambda *_a, **_o: tiny_backbone(seed=1))
-        shard = take(shared, "other")
-        assert shard is not None
-        try:
-            help_with(shared, shard.id, "other", lambda _: None)
-        except Exception as error:  # noqa: BLE001 - what it is, is asserted below
-            errors.append(error)
-        with shared.db.write() as session:
-            session.execute(update(Shard).values(lease_until=0.0))
+        change(monkeypatch)
+        errors.append(_refused_help(shared))
 
     lend_hands(monkeypatch, help_)
     files, counting = embed(shared, claimed, add_dataset(shared, PICTURES))
-    assert "other weights" in str(errors[0])
+    assert reason in str(errors[0])
     assert counting.images == 23
     assert files.done
+
+
+def test_who_has_no_bfloat16_declines_a_job_that_declares_it(
+    shared: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "_has_bfloat16", lambda _settings: False)
+    errors: list[Exception] = []
+    lend_hands(monkeypatch, lambda: errors.append(_refused_help(shared)))
+    dataset_id = add_dataset(shared, PICTURES)
+    job = add_job(shared, dataset_id, backbone="tiny", precision="bfloat16")
+    context = claimed(shared, job.id)
+    embed_dataset(context, tiny_backbone(), EmbeddingFiles.of(context, tiny_backbone()))
+    assert "declares bfloat16" in str(errors[0])
+
+
+def _refused_help(runtime: Runtime) -> Exception:
+    shard = take(runtime, "other")
+    assert shard is not None
+    with pytest.raises(Conflict) as refused:
+        help_with(runtime, shard.id, "other", lambda _: None)
+    with runtime.db.write() as session:
+        session.execute(update(Shard).values(lease_until=0.0))
+    return refused.value
 
 
 def test_a_helper_goes_when_a_job_of_its_own_waits(

@@ -15,9 +15,9 @@ class Worker(BaseModel):
     name: str = Field(examples=["gpu-1:4711"])
     host: str = Field(examples=["gpu-1"])
     pid: int
-    takes: list[Literal["cpu", "gpu"]] = Field(
+    takes: list[Literal["cpu", "gpu", "bfloat16"]] = Field(
         description="`cpu`: ingest, map, export and shares of mining. `gpu`: all that trains or "
-        "embeds."
+        "embeds. `bfloat16`: jobs of that precision, for which its hardware has instructions."
     )
     device: str = Field(examples=["NVIDIA L4"])
     version: str = Field(examples=["0.1.0"])
