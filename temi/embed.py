@@ -15,10 +15,11 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from temi.errors import InvalidConfig
-from temi.preprocessing import Preprocessing
+from temi.preprocessing import Preprocessing, Square
 
-Picture = Image.Image | Callable[[], Image.Image]
-"""A picture, or a way to get it: that is called in one of the threads, just before its use."""
+Picture = Image.Image | Callable[[], Image.Image | Square]
+"""A picture, or a way to get it (or the square of it that is needed): that is called in one of the
+threads, just before its use."""
 
 OnError = Callable[[int, Exception], None]
 """Told the position of a picture that could not be read, and why; may raise to stop it all."""

@@ -12,20 +12,20 @@ from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image as PillowImage
 from sqlalchemy import select
 
 from app.core.access.actor import DEFAULT_TENANT
 from app.core.activity import report_activity
 from app.core.embeddings import add_embedding, earlier_folders
 from app.core.errors import Conflict
-from app.core.images import decode_image
 from app.core.resources import needs_of
 from app.core.shards import Piece
 from app.core.storage import Storage, blob_key
 from app.core.tables import Image
 from temi.backbones import Backbone
+from temi.cropping import CentralSquare
 from temi.embed import embed_images
+from temi.preprocessing import Square
 from worker.artefacts import content_key, gather_rows, load_array, save_array
 from worker.context import JobContext, Meter
 from worker.prefetch import prefetch
@@ -148,10 +148,10 @@ class Embedder:
     hashes: Hashes  # of all images that are to be embedded
 
     def __call__(self, piece: Piece, advance: Advance) -> npt.NDArray[np.float32]:
-        side = self.backbone.preprocessing.decode_side
+        square = self.backbone.preprocessing.square
         threads = self.context.runtime.settings.threads
         rows = self.hashes[piece.first : piece.first + piece.rows]
-        images = read_ahead(self.context, (row.tobytes() for row in rows), side)
+        images = read_ahead(self.context, (row.tobytes() for row in rows), square)
         batches = []
         for batch in embed_images(self.backbone, images, threads=threads):
             batches.append(batch)
@@ -189,30 +189,25 @@ def dataset_hashes(context: JobContext) -> Hashes:
 
 
 def read_ahead(
-    context: JobContext, hashes: Iterable[bytes], at_least: int
-) -> Iterator[Callable[[], PillowImage.Image]]:
-    """Pictures, each of which is made when it is called.
+    context: JobContext, hashes: Iterable[bytes], square: CentralSquare
+) -> Iterator[Callable[[], Square]]:
+    """The part of each picture that a backbone sees, made when it is called.
 
     A server takes its time for each image: the next ones are asked for meanwhile.
     """
     waits = context.runtime.storage.reads_at_once
     if waits == 1:
-        return (partial(_read_picture, context, sha256, at_least) for sha256 in hashes)
+        return (partial(_read_square, context, sha256, square) for sha256 in hashes)
     contents = prefetch(partial(_read, context), hashes, threads=waits)
-    return (partial(_decode, context, data, at_least) for data in contents)
+    return (partial(context.runtime.decoders.cut_square, data, square) for data in contents)
 
 
-def _read_picture(context: JobContext, sha256: bytes, at_least: int) -> PillowImage.Image:
-    return _decode(context, _read(context, sha256), at_least)
+def _read_square(context: JobContext, sha256: bytes, square: CentralSquare) -> Square:
+    return context.runtime.decoders.cut_square(_read(context, sha256), square)
 
 
 def _read(context: JobContext, sha256: bytes) -> bytes:
     return context.runtime.storage.read(blob_key(sha256.hex()))
-
-
-def _decode(context: JobContext, data: bytes, at_least: int) -> PillowImage.Image:
-    limit = context.runtime.settings.max_image_pixels
-    return decode_image(data, max_pixels=limit, at_least=at_least).image
 
 
 def _list(context: JobContext, files: EmbeddingFiles, rows: int) -> None:

@@ -159,6 +159,6 @@ def _trained_with(job: FinetuneJob) -> TrainConfig:
 
 
 def _pictures(job: FinetuneJob, rows: Sequence[int]) -> Iterator[Picture]:
-    side = job.backbone.preprocessing.decode_side
+    square = job.backbone.preprocessing.square
     hashes = job.embedding.hashes()
-    return read_ahead(job.context, (hashes[row].tobytes() for row in rows), side)
+    return read_ahead(job.context, (hashes[row].tobytes() for row in rows), square)

@@ -1,7 +1,6 @@
 """Source to dataset: every member is decoded once, stored under its hash, or listed as bad."""
 
 import hashlib
-import threading
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from app.core.datasets import count_rows, last_position, totals
 from app.core.errors import DatasetEmpty, ImageRejected, TooManyBadFiles
 from app.core.gc.holds import discard
 from app.core.ids import new_id
-from app.core.images import decode_image
 from app.core.job_requests.ingest import upload_keys
 from app.core.jobs import Progress, finish
 from app.core.sources.base import Member, Source
@@ -86,10 +84,9 @@ def _stored(
     first = _first(context)
     # A resumed job reads past all that is done, which takes long in a large archive.
     members = (m for m in reporting(source.members) if first + m.position > done)
-    decoding = threading.BoundedSemaphore(context.runtime.settings.threads)
     if source.parallel_reads:
         return prefetch(
-            lambda member: _store_member(context, _read_one(member), decoding, blobs),
+            lambda member: _store_member(context, _read_one(member), blobs),
             members,
             threads=source.parallel_reads,
         )
@@ -97,7 +94,7 @@ def _stored(
 
     def store(read: _Read) -> dict[str, Any]:
         with ahead.released(read.size):
-            return _store_member(context, read, decoding, blobs)
+            return _store_member(context, read, blobs)
 
     return prefetch(
         store,
@@ -113,12 +110,12 @@ def _read_one(member: Member) -> _Read:
         return _Read(member, None, error)
 
 
-def _store_member(
-    context: JobContext, read: _Read, decoding: threading.BoundedSemaphore, blobs: Batch
-) -> dict[str, Any]:
+def _store_member(context: JobContext, read: _Read, blobs: Batch) -> dict[str, Any]:
     """The row of a member: an image's if it decodes, else an issue's."""
-    settings, member = context.runtime.settings, read.member
-    details = member_details(member, settings, by_folder=_labels_from(context) == "folder")
+    member = read.member
+    details = member_details(
+        member, context.runtime.settings, by_folder=_labels_from(context) == "folder"
+    )
     common = {
         "dataset_id": context.job.dataset_id,
         "position": _first(context) + member.position,
@@ -128,8 +125,7 @@ def _store_member(
         if read.error is not None:
             raise read.error
         assert read.data is not None
-        with decoding:  # a photo may take 150 MB while it is open
-            decoded = decode_image(read.data, max_pixels=settings.max_image_pixels)
+        facts = context.runtime.decoders.inspect(read.data)
     except ImageRejected as error:
         told = " ".join([error.detail[:_DETAIL], *details.notes])
         return common | {"code": error.code, "detail": told}
@@ -137,13 +133,13 @@ def _store_member(
     keep_blob(context.runtime.storage, sha256, read.data, blobs)
     return common | {
         "sha256": sha256,
-        "width": decoded.image.width,
-        "height": decoded.image.height,
-        "format": decoded.format,
+        "width": facts.width,
+        "height": facts.height,
+        "format": facts.format,
         "bytes": len(read.data),
         "label": details.label,
         "attributes": details.attributes,
-        "notes": [*decoded.notes, *details.notes],
+        "notes": [*facts.notes, *details.notes],
     }
 
 

@@ -16,6 +16,8 @@ from app.core.storage import Storage, open_storage
 if TYPE_CHECKING:
     from celery import Celery
 
+    from app.core.decoding.pool import DecoderPool
+
 
 @dataclass(frozen=True)
 class Runtime:
@@ -28,6 +30,13 @@ class Runtime:
     @cached_property
     def storage(self) -> Storage:
         return open_storage(self.settings)
+
+    @property
+    def decoders(self) -> "DecoderPool":
+        """Processes that decode images; those of this process share them."""
+        from app.core.decoding.pool import decoder_pool  # with Pillow, which few processes need
+
+        return decoder_pool(self.settings)
 
     @cached_property
     def celery(self) -> "Celery":

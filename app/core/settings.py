@@ -147,6 +147,18 @@ class Settings(BaseSettings):
     max_image_pixels: int = Field(
         default=50_000_000, gt=0, description="Most pixels an image may claim in its header."
     )
+    decode_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        description="Longest processor time to decode one image; then its process is ended, and "
+        "the image is refused. A 50 megapixel photo takes one or two.",
+    )
+    decode_bytes: int = Field(
+        default=300 * MiB,
+        ge=16 * MiB,
+        description="Most memory to decode one image, beside its file. Enough for 50 megapixels of "
+        "JPEG, PNG, TIFF, BMP, GIF or HEIF, 35 of AVIF and 19 of WebP.",
+    )
     max_archive_members: int = Field(
         default=5_000_000, gt=0, description="Most members of an archive."
     )

@@ -4,7 +4,6 @@ import threading
 from contextlib import suppress
 
 from app.core.blobs import thumbnail_key
-from app.core.images import decode_image, thumbnail
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
 
@@ -18,7 +17,6 @@ def get_thumbnail(runtime: Runtime, tenant: str, sha256: str, size: int) -> byte
         return runtime.storage.read(key)
     with _decoding:
         original = runtime.storage.read(blob_key(sha256))
-        limit = runtime.settings.max_image_pixels
-        data = thumbnail(decode_image(original, max_pixels=limit, at_least=2 * size).image, size)
+        data = runtime.decoders.make_thumbnail(original, size)
     runtime.storage.write(key, data)
     return data

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.core.decoding.headers import DecodeLimits
 from app.core.errors import ImageRejected
 from app.core.images import MEDIA_TYPES, decode_image
 from benchmarks.fuzzed_images import fuzz
@@ -27,7 +28,7 @@ _fuzz = settings(
 
 def _decode(data: bytes) -> None:
     with suppress(ImageRejected):
-        decoded = decode_image(data, max_pixels=_SMALL)
+        decoded = decode_image(data, limits=DecodeLimits(pixels=_SMALL))
         assert decoded.image.mode == "RGB"
         assert decoded.image.width * decoded.image.height <= _SMALL
 

@@ -6,6 +6,7 @@ import struct
 import pytest
 from PIL import Image
 
+from app.core.decoding.headers import DecodeLimits
 from app.core.errors import ImageTooLarge
 from app.core.images import decode_image, sniff
 from tests.images import image_bytes
@@ -48,7 +49,7 @@ def test_the_limit_of_pixels_holds_before_newer_formats_are_decoded(
     with Image.open(io.BytesIO(data)) as opened:
         monkeypatch.setattr(type(opened), "load", decoded)
     with pytest.raises(ImageTooLarge):
-        decode_image(data, max_pixels=64 * 64 - 1)
+        decode_image(data, limits=DecodeLimits(pixels=64 * 64 - 1))
 
 
 def _striped(size: tuple[int, int] = (64, 32)) -> Image.Image:

@@ -13,6 +13,7 @@ from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from app.core.tables import Dataset, DatasetIssue, Image, Job
 from tests.conftest import MakeSettings
+from tests.hostile_images import deep_png, jpeg_of_scans, tiff_of_pages, webp_claiming
 from tests.images import jpeg_bytes, png_bytes, tar_of, zip_of
 from tests.worker.conftest import AddIngest, Claimed
 from worker import ingest
@@ -44,6 +45,28 @@ def test_a_thousand_good_and_twenty_bad(
     assert codes == ["image_undecodable"] * 20
     assert finished.status == "succeeded"
     assert (finished.completed, finished.total, finished.failed) == (1020, 1020, 20)
+
+
+def test_images_that_cost_too_much_are_issues_and_the_others_go_on(
+    runtime: Runtime, add_ingest: AddIngest, claimed: Claimed
+) -> None:
+    files = {f"good/{n}.jpg": jpeg_bytes(size=(16 + n, 12)) for n in range(20)}
+    files["scans.jpg"] = jpeg_of_scans(6_000)
+    files["canvas.webp"] = webp_claiming(7_000, 7_000)
+    files["pages.tif"] = tiff_of_pages(20_000)  # its first page is an ordinary image
+    files["deep.png"] = deep_png(7_000)
+    job = add_ingest(runtime, tar_of(files))  # in a zip, the ratio would refuse them
+
+    run_ingest(claimed(runtime, job.id))
+
+    dataset = dataset_of(runtime, job)
+    assert (dataset.status, dataset.image_count, dataset.issue_count) == ("ready", 22, 2)
+    with runtime.db.read() as session:
+        issues = session.execute(select(DatasetIssue.name, DatasetIssue.code)).all()
+    assert sorted(map(tuple, issues)) == [
+        ("canvas.webp", "image_too_large"),
+        ("scans.jpg", "image_undecodable"),
+    ]
 
 
 def test_bytes_are_stored_under_their_hash_and_the_upload_is_dropped(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from app.core.decoding.pool import decoder_pool
 from app.core.errors import ImageTooLarge, PredictorUnavailable, ServiceError
-from app.core.images import decode_image
 from app.core.serving.files import ModelFiles, load_model
 from app.core.serving.lanes import Lanes, Request
 from app.core.serving.messages import (
@@ -25,7 +25,9 @@ from app.core.serving.models import LoadedModels, ServedModel
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
+    from torch import Tensor
+
+    from temi.preprocessing import Preprocessing
 
 _LOOK_SECONDS = 1.0  # between looks for models that nobody uses
 log = structlog.get_logger()
@@ -37,6 +39,8 @@ class Engine:
     def __init__(self, settings: Settings, send: Callable[..., None]) -> None:
         self._settings = settings
         self._send = send
+        self._decoders = decoder_pool(settings, settings.predict_threads)
+        self._decoders.prepare()
         self._lock = threading.Lock()  # of the two below
         self._models = LoadedModels(
             partial(load_model, settings=settings),
@@ -118,12 +122,18 @@ class Engine:
         for model in models:
             self._send(Unloaded(model=model.files, bytes=self._models.bytes, reason=reason))
 
-    def _decode(self, data: bytes, at_least: int) -> "Image":
+    def _decode(self, data: bytes, preprocessing: "Preprocessing") -> "Tensor":
         limit = self._settings.max_image_bytes
         if len(data) > limit:
             raise ImageTooLarge(f"Larger than {limit:,} bytes.")
-        pixels = self._settings.max_image_pixels
-        return decode_image(data, max_pixels=pixels, at_least=at_least).image
+        import torch
+
+        if torch.get_num_threads() != 1:  # several images are resized at once
+            torch.set_num_threads(1)
+        square = self._decoders.cut_square(data, preprocessing.square)
+        pixels = torch.empty((preprocessing.size, preprocessing.size, 3), dtype=torch.uint8)
+        preprocessing.fill(pixels, square)
+        return pixels
 
 
 def _as_service_error(error: Exception) -> ServiceError:

@@ -1,5 +1,8 @@
 """Threads that take what waits, a batch at a time.
 
+Images are decoded before they wait for a batch, by other processes: one that takes long, or cannot
+be decoded, delays neither the batch that it would have been in nor those behind it.
+
 Nobody waits for a batch to fill up: a free lane takes at once whatever is there. One request
 alone gets all cores; when many come, each lane computes a batch of its own on one core, which
 is the fastest way to get through a crowd.
@@ -9,7 +12,8 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,11 +23,13 @@ from app.core.errors import DeadlineExceeded, ImageRejected, PredictorUnavailabl
 from app.core.serving.messages import Answer, Ask, Batch, Outcome, Refusal
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
+    from torch import Tensor
 
     from app.core.serving.models import ServedModel
+    from temi.preprocessing import Preprocessing
 
-Decode = Callable[[bytes, int], "Image"]
+Decode = Callable[[bytes, "Preprocessing"], "Tensor"]
+"""An image's bytes to pixels (S, S, 3) in uint8; ImageRejected if they cannot be decoded."""
 _FEATURES = "features"  # the key of work that needs no backbone
 
 
@@ -48,10 +54,11 @@ class Request:
         return self.model.home if self.ask.features is None else _FEATURES
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Piece:
     request: Request
     index: int
+    pixels: "Tensor | None" = None  # once the image is decoded
 
 
 class Lanes:
@@ -61,6 +68,9 @@ class Lanes:
         self._reply = reply
         self._waiting: dict[object, deque[_Piece]] = {}
         self._busy = 0
+        self._undecoded = 0  # pieces that are decoded or wait for it
+        # Twice as many as decode at once: an image that takes long gives its turn to another.
+        self._decoders = ThreadPoolExecutor(2 * threads, "decode")
         self._changed = threading.Condition()
         self._closed = False
         self._lanes = [
@@ -71,20 +81,66 @@ class Lanes:
             lane.start()
 
     def put(self, request: Request, *, may_work: bool = False) -> None:
-        """Whoever `may_work` does so at once if nobody else works: to wake up another thread
-        would take longer than to pass on a small picture."""
+        """The caller that `may_work` does so at once if there is nothing else to do: to wake up
+        another thread would take longer than to pass on a small picture."""
         pieces = [_Piece(request, index) for index in range(request.pieces)]
         with self._changed:
-            alone = may_work and self._busy == 0 and not self._waiting and len(pieces) == 1
-            if alone:
+            alone = may_work and len(pieces) == 1 and self._is_free and self._undecoded == 0
+            if request.ask.features is None:
+                self._undecoded += len(pieces)
+        if request.ask.features is not None:
+            self._enqueue(pieces[0], may_work=alone)
+        elif alone:
+            self._prepare(pieces[0], may_work=True)
+        else:
+            for piece in pieces:
+                self._decoders.submit(self._prepare, piece)
+
+    @property
+    def waiting(self) -> int:
+        """Pieces that are decoded and wait for a batch."""
+        with self._changed:
+            return sum(map(len, self._waiting.values()))
+
+    @property
+    def _is_free(self) -> bool:
+        return self._busy == 0 and not self._waiting
+
+    def _prepare(self, piece: _Piece, *, may_work: bool = False) -> None:
+        """Decodes the piece, which then waits for a batch."""
+        try:
+            ready = not self._is_late(piece.request, time.monotonic()) and self._decoded(piece)
+        finally:
+            with self._changed:
+                self._undecoded -= 1
+        if ready:
+            self._enqueue(piece, may_work=may_work)
+
+    def _decoded(self, piece: _Piece) -> bool:
+        """False if that gave the piece its outcome, or ended the request."""
+        request = piece.request
+        try:
+            data = request.ask.images[piece.index]
+            piece.pixels = self._decode(data, request.model.home.backbone.preprocessing)
+        except ImageRejected as error:
+            self._record([piece], [error])
+        except Exception as error:  # noqa: BLE001 - the thread must go on, and a caller waits
+            self._end(request, _as_refusal(request, error))
+        return piece.pixels is not None
+
+    def _enqueue(self, piece: _Piece, *, may_work: bool) -> None:
+        with self._changed:
+            now = may_work and self._is_free
+            if now:
                 self._busy += 1
             else:
-                self._waiting.setdefault(request.key, deque()).extend(pieces)
-                self._changed.notify(len(pieces))
-        if alone:
-            self._work_as_lane(pieces, self._threads)
+                self._waiting.setdefault(piece.request.key, deque()).append(piece)
+                self._changed.notify()
+        if now:
+            self._work_as_lane([piece], self._threads)
 
     def close(self) -> None:
+        self._decoders.shutdown(cancel_futures=True)
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -138,11 +194,14 @@ class Lanes:
         seconds = time.monotonic() - started
         wait = started - ready[0].request.arrived
         batch = Batch(size=len(ready), wait_seconds=wait, compute_seconds=seconds)
+        ready[0].request.batches.append(batch)  # told once, however many share it
+        self._record(ready, outcomes)
+
+    def _record(self, pieces: list[_Piece], outcomes: Sequence[Outcome]) -> None:
         with self._changed:
-            ready[0].request.batches.append(batch)  # told once, however many share it
-            for piece, outcome in zip(ready, outcomes, strict=True):
+            for piece, outcome in zip(pieces, outcomes, strict=True):
                 piece.request.outcomes[piece.index] = outcome
-            done = [r for r in dict.fromkeys(p.request for p in ready) if _is_done(r)]
+            done = [r for r in dict.fromkeys(p.request for p in pieces) if _is_done(r)]
             for request in done:
                 request.over = True
         if done:
@@ -156,28 +215,16 @@ class Lanes:
         first = pieces[0].request
         if first.ask.features is not None:
             return [first.model.head.predict_proba(first.ask.features)]
-        preprocessing = first.model.home.backbone.preprocessing
-        size = preprocessing.size
-        pixels = torch.empty((len(pieces), size, size, 3), dtype=torch.uint8)
-        found: list[Outcome | None] = [None] * len(pieces)
-        places: list[int] = []
-        for place, piece in enumerate(pieces):
-            try:
-                data = piece.request.ask.images[piece.index]
-                image = self._decode(data, preprocessing.decode_side)
-                preprocessing.fill(pixels[len(places)], image)
-                places.append(place)
-            except ImageRejected as error:
-                found[place] = error
-        if places:
-            features = first.model.home.backbone.embed(pixels[: len(places)], threads).numpy()
-            for model in dict.fromkeys(pieces[place].request.model for place in places):
-                rows = [i for i, at in enumerate(places) if pieces[at].request.model is model]
-                for row, probabilities in zip(
-                    rows, model.head.predict_proba(features[rows]), strict=True
-                ):
-                    found[places[row]] = probabilities
-        return [outcome for outcome in found if outcome is not None]
+        pixels = torch.stack([piece.pixels for piece in pieces if piece.pixels is not None])
+        features = first.model.home.backbone.embed(pixels, threads).numpy()
+        found: dict[_Piece, Outcome] = {}
+        for model in dict.fromkeys(piece.request.model for piece in pieces):
+            rows = [row for row, piece in enumerate(pieces) if piece.request.model is model]
+            for row, probabilities in zip(
+                rows, model.head.predict_proba(features[rows]), strict=True
+            ):
+                found[pieces[row]] = probabilities
+        return [found[piece] for piece in pieces]
 
     def _is_late(self, request: Request, now: float) -> bool:
         if now > request.ask.deadline:

@@ -48,6 +48,8 @@ class Loader:
         self.backbones = 0
         self.hold = threading.Event()
         self.hold.set()
+        self.computing = threading.Event()  # cleared, the backbones wait
+        self.computing.set()
 
     def __call__(self, model: ModelFiles, known: "dict[Backbone, object]" = {}) -> object:  # noqa: B006
         self.hold.wait(30)
@@ -60,6 +62,13 @@ class Loader:
         self.backbones += 1
         backbone = tiny_backbone(seed=len(model.weights_sha256))
         backbone.weights_hash = model.weights_sha256
+        embed = backbone.embed
+
+        def embed_later(pixels: torch.Tensor, threads: int) -> torch.Tensor:
+            self.computing.wait(60)
+            return embed(pixels, threads)
+
+        backbone.embed = embed_later  # type: ignore[method-assign]
         return backbone, head(len(model.folder))
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from app.core.decoding.headers import DecodeLimits
+from app.core.decoding.pool import DecoderPool
 from app.core.errors import DeadlineExceeded, ImageRejected, PredictorUnavailable
 from app.core.serving import engine as engines
 from app.core.serving.engine import Engine
@@ -22,7 +24,10 @@ from tests.core.serving.small_models import (
     png,
     probabilities,
 )
+from tests.hostile_images import jpeg_of_scans, tiff_of_pages, webp_claiming
 from tests.worker.tiny import DIM
+
+ODD = ("-m", "tests.core.decoding.odd_decoder")
 
 MakeEngine = Callable[..., Engine]
 
@@ -82,10 +87,14 @@ def test_those_who_wait_share_batches(
     make_engine: MakeEngine, loader: Loader, replies: Replies
 ) -> None:
     engine, model = make_engine(), files("m")
-    loader.hold.clear()
+    loader.computing.clear()
     for number in range(16):
         engine.take(_ask(number, model, png(number)))
-    loader.hold.set()
+    until = time.monotonic() + 60
+    while engine._lanes.waiting < 16 - 2 * 4:  # two lanes hold up to four each
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    loader.computing.set()
     found = replies.wait(*range(16))
     batches = [batch for answer in found.values() for batch in answer.batches]  # type: ignore[union-attr]
     assert sum(batch.size for batch in batches) == 16
@@ -114,6 +123,45 @@ def test_bad_images_get_an_error_in_their_place(make_engine: MakeEngine, replies
     assert kinds == ["", "image_undecodable", "", "image_undecodable", "image_too_large"]
     np.testing.assert_allclose(np.asarray(outcomes[2]), expected([png(1)], model)[0], atol=1e-5)
     assert isinstance(found[2].outcomes[0], ImageRejected)  # type: ignore[union-attr]
+
+
+def test_images_that_cost_too_much_get_an_error_and_the_others_answers(
+    make_engine: MakeEngine, replies: Replies
+) -> None:
+    engine, model = make_engine(), files("m")
+    poisoned = [jpeg_of_scans(6_000), webp_claiming(7_000, 7_000)]
+    engine.take(_ask(1, model, png(0), *poisoned, tiff_of_pages(20_000), png(1)))
+    engine.take(_ask(2, model, png(2)))
+    found = replies.wait(1, 2, seconds=60)
+    outcomes = found[1].outcomes  # type: ignore[union-attr]
+    kinds = [outcome.code if isinstance(outcome, ImageRejected) else "" for outcome in outcomes]
+    assert kinds == ["", "image_undecodable", "image_too_large", "", ""]
+    assert isinstance(found[2], Answer)
+
+
+def test_an_image_that_hangs_delays_no_other_request(
+    make_engine: MakeEngine, replies: Replies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools: list[DecoderPool] = []
+
+    def odd_pool(_settings: object, processes: int) -> DecoderPool:
+        pools.append(DecoderPool(processes, DecodeLimits(seconds=1), program=ODD))
+        return pools[-1]
+
+    monkeypatch.setattr(engines, "decoder_pool", odd_pool)
+    engine, model = make_engine(torch_threads=1), files("m")
+    engine.take(_ask(0, model, png(0)))
+    replies.wait(0, seconds=60)
+    engine.take(_ask(1, model, png(1) + b"sleep", png(2)))
+    for number in range(10, 20):
+        engine.take(_ask(number, model, png(number)))
+    replies.wait(*range(10, 20), seconds=60)
+    assert not any(getattr(message, "id", None) == 1 for message in replies.all)
+    outcomes = replies.wait(1, seconds=60)[1].outcomes  # type: ignore[union-attr]
+    assert isinstance(outcomes[0], ImageRejected)
+    assert "longer than 1 s" in outcomes[0].detail
+    assert isinstance(outcomes[1], np.ndarray)
+    pools[0].close()
 
 
 def test_models_of_one_backbone_share_it(
