@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from anyio import CapacityLimiter
 from fastapi import FastAPI
 
 from app.api import (
@@ -94,6 +95,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.serving = serving
     app.state.references = references
     app.state.access = Access(runtime)
+    app.state.thumbnail_threads = CapacityLimiter(images.THUMBNAIL_THREADS)
     app.state.metrics = metrics
     app.state.health = Health(runtime, warmth.finding)
     install_error_handlers(app)

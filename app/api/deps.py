@@ -63,7 +63,8 @@ def get_session(runtime: RuntimeDep) -> Iterator[Session]:
         yield session
 
 
-SessionDep = Annotated[Session, Depends(get_session)]
+# Closed before the answer is sent: a slow reader would else keep a connection from all others.
+SessionDep = Annotated[Session, Depends(get_session, scope="function")]
 
 IdempotencyKeyHeader = Annotated[
     str | None,

@@ -12,6 +12,7 @@ from app.api import schemas
 from app.api.deps import ListingDep, RuntimeDep, SessionDep, TenantDep
 from app.api.errors import problem, responses
 from app.api.negotiation import is_known
+from app.api.open_responses import OneDownload
 from app.core.errors import NotFound
 from app.core.exports import files
 from app.core.exports.formats import FORMATS
@@ -48,6 +49,7 @@ def read_export(export: ExportDep) -> schemas.Export:
 
 @router.get(
     "/{export_id}/content",
+    dependencies=[OneDownload],
     response_class=FileResponse,
     responses={
         200: {"content": {format_.media_type: {} for format_ in FORMATS.values()}},

@@ -9,6 +9,7 @@ from fastapi.security import HTTPBearer
 from app.core.access.actor import Actor, Scope
 from app.core.access.audit import CurrentRequest, begin_request
 from app.core.access.limits import RateLimits
+from app.core.access.open_responses import OpenResponses
 from app.core.access.ring import KeyRing
 from app.core.logs import bind_task
 from app.core.runtime import Runtime
@@ -22,6 +23,8 @@ class Access:
     def __init__(self, runtime: Runtime) -> None:
         self.keys = KeyRing(runtime.db, runtime.settings)
         self.limits = RateLimits(runtime.settings.broker_url)
+        self.downloads = OpenResponses("downloads", runtime.settings.max_open_downloads)
+        self.event_streams = OpenResponses("event streams", runtime.settings.max_event_streams)
 
 
 class Door(HTTPBearer):

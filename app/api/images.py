@@ -5,13 +5,15 @@ from contextlib import contextmanager
 from email.utils import formatdate
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from app.api import schemas
 from app.api.deps import RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
 from app.api.negotiation import is_known
+from app.api.open_responses import OneDownload
 from app.core import dataset_changes as changes
 from app.core import datasets
 from app.core.errors import NotFound
@@ -22,6 +24,8 @@ from app.core.storage import blob_key
 from app.core.tables import Image
 from app.core.thumbnails import get_thumbnail
 
+# Of their own: those that wait for one to be made leave the threads of all other routes free.
+THUMBNAIL_THREADS = 16
 router = APIRouter(prefix="/v1/images", tags=["images"], responses=responses(401, 404, 422, 503))
 
 # An image's bytes never change under its id.
@@ -48,6 +52,7 @@ def read_image(image: ImageDep) -> schemas.Image:
 
 @router.get(
     "/{image_id}/content",
+    dependencies=[OneDownload],
     response_class=FileResponse,
     responses={
         200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}},
@@ -79,7 +84,8 @@ def read_content(
     responses={200: {"content": {"image/webp": {}}}, 304: {"description": "Not changed"}},
     summary="A small picture",
 )
-def read_thumbnail(
+async def read_thumbnail(
+    request: Request,
     runtime: RuntimeDep,
     tenant: TenantDep,
     image: ImageDep,
@@ -94,7 +100,14 @@ def read_thumbnail(
     if is_known(if_none_match, tag):
         return Response(status_code=304, headers=headers)
     with _or_gone(image):
-        data = get_thumbnail(runtime, tenant, image.sha256, int(size))
+        data = await to_thread.run_sync(
+            get_thumbnail,
+            runtime,
+            tenant,
+            image.sha256,
+            int(size),
+            limiter=request.app.state.thumbnail_threads,
+        )
     return Response(data, media_type="image/webp", headers=headers)
 
 

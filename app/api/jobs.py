@@ -20,6 +20,7 @@ from app.api.deps import (
     TenantDep,
 )
 from app.api.errors import responses
+from app.api.open_responses import OneEventStream
 from app.core import finished_jobs, idempotency, jobs
 from app.core.gc.holds import discard
 from app.core.job_limits import check_memory, check_open_jobs
@@ -207,6 +208,7 @@ def list_curves(
 
 @router.get(
     "/{job_id}/events",
+    dependencies=[OneEventStream],
     response_class=EventSourceResponse,
     responses=responses(404),
     summary="Follow a job as it goes",

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from app.api.deps import RuntimeDep, TenantDep
 from app.api.errors import responses
 from app.api.negotiation import choose_media_type, is_known
+from app.api.open_responses import OneDownload
 from app.core.clusterings import get_clustering
 from app.core.datasets import get_dataset
 from app.core.db import Database
@@ -46,6 +47,7 @@ _ENCODERS: dict[str, Callable[[Pages, RevisionView], Iterator[bytes]]] = {
 
 @router.get(
     "/{dataset_id}/labels",
+    dependencies=[OneDownload],
     response_class=StreamingResponse,
     responses={
         200: {"content": {media_type: {} for media_type in _ENCODERS}},

@@ -6,6 +6,7 @@ from fastapi.responses import FileResponse
 from app.api.deps import RuntimeDep
 from app.api.errors import responses
 from app.api.jobs import JobDep
+from app.api.open_responses import OneDownload
 from app.core.datasets import OPEN
 from app.core.errors import JobUnfinished, NotFound
 from app.core.job_requests.map import map_key
@@ -18,6 +19,7 @@ _ARROW = "application/vnd.apache.arrow.file"
 
 @router.get(
     "/{job_id}/map",
+    dependencies=[OneDownload],
     response_class=FileResponse,
     responses={**responses(404, 409), 200: {"content": {_ARROW: {}}}},
     summary="The map of a dataset",

@@ -14,6 +14,7 @@ from app.api import schemas
 from app.api.deps import ActorDep, IdempotencyKeyHeader, ReferencesDep, RuntimeDep, TenantDep
 from app.api.errors import responses
 from app.api.models import Name, Version
+from app.api.open_responses import OneDownload
 from app.api.quota import check_room
 from app.core import idempotency, registry
 from app.core.access.actor import Actor
@@ -40,6 +41,7 @@ _BODY = {
 
 @router.get(
     "/{name}/versions/{version}/file",
+    dependencies=[OneDownload],
     response_class=StreamingResponse,
     responses={200: {"content": {_MEDIA_TYPE: {}}}, **responses(404)},
     summary="Download a version as one file",

@@ -250,6 +250,18 @@ class Settings(BaseSettings):
     predict_idle_seconds: float = Field(
         default=1800.0, gt=0, description="A model that nobody asks for is unloaded after this."
     )
+    max_open_downloads: int = Field(
+        default=100,
+        ge=1,
+        description="Downloads that one key, or one address without a key, may have open at once "
+        "in a process of the API; more get 429. A browser opens six.",
+    )
+    max_event_streams: int = Field(
+        default=100,
+        ge=1,
+        description="Event streams that one key, or one address without a key, may have open at "
+        "once in a process of the API; more get 429. A page opens three.",
+    )
     api_workers: int = Field(
         default=1,
         ge=1,
