@@ -1,13 +1,13 @@
 """Small pictures, made once and kept beside the originals."""
 
-import threading
 from contextlib import suppress
 
 from app.core.blobs import thumbnail_key
 from app.core.runtime import Runtime
+from app.core.single_flight import SingleFlight
 from app.core.storage import blob_key
 
-_decoding = threading.BoundedSemaphore(2)  # a photo may take 150 MB while it is made small
+_being_made = SingleFlight[bytes]()
 
 
 def get_thumbnail(runtime: Runtime, tenant: str, sha256: str, size: int) -> bytes:
@@ -15,8 +15,15 @@ def get_thumbnail(runtime: Runtime, tenant: str, sha256: str, size: int) -> byte
     key = thumbnail_key(tenant, sha256, size)
     with suppress(FileNotFoundError):
         return runtime.storage.read(key)
-    with _decoding:
-        original = runtime.storage.read(blob_key(sha256))
-        data = runtime.decoders.make_thumbnail(original, size)
+    # A page of thumbnails is often asked for by several clients at the same time.
+    place = f"{runtime.settings.local_dir} {key}"
+    return _being_made.run(place, lambda: _make(runtime, sha256, size))
+
+
+def _make(runtime: Runtime, sha256: str, size: int) -> bytes:
+    key = thumbnail_key(sha256, size)
+    with suppress(FileNotFoundError):  # another call may have made it just before this one
+        return runtime.storage.read(key)
+    data = runtime.decoders.make_thumbnail(runtime.storage.read(blob_key(sha256)), size)
     runtime.storage.write(key, data)
     return data
