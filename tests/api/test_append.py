@@ -4,12 +4,12 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
-from app.core import images
+from app.core.decoding.pool import DecoderPool
+from app.core.images import ImageFacts
 from app.core.runtime import Runtime
 from app.core.tables import Duplicate, Image
 from tests.api.conftest import Json, Work, upload, work_on
 from tests.images import jpeg_bytes, png_bytes, tar_of, zip_of
-from worker import ingest
 
 _FIRST = {"a.png": png_bytes("red"), "b.png": png_bytes("green")}
 _MORE = {"c/c.png": png_bytes("blue"), "again.png": png_bytes("red"), "bad.txt": b"text"}
@@ -65,11 +65,13 @@ def test_only_new_images_are_decoded(
     work(job["id"])
     decoded: list[bytes] = []
 
-    def counting(data: bytes, **options: int) -> images.DecodedImage:
-        decoded.append(data)
-        return images.decode_image(data, **options)
+    inspect = DecoderPool.inspect
 
-    monkeypatch.setattr(ingest, "decode_image", counting)
+    def counting(pool: DecoderPool, data: bytes) -> ImageFacts:
+        decoded.append(data)
+        return inspect(pool, data)
+
+    monkeypatch.setattr(DecoderPool, "inspect", counting)
     work(_append(client, job["dataset_id"], {"c.png": png_bytes("blue")})["id"])
     assert decoded == [png_bytes("blue")]
 

@@ -119,7 +119,7 @@ class DecoderProcess:
         result = np.empty(size, dtype=np.uint8)
         done = 0
         while done < size:
-            count = os.preadv(self._shared, [memoryview(result)[done:]], done)
+            count = os.preadv(self._shared, [result.data[done:]], done)
             if count == 0:
                 raise DecoderDied("its result is incomplete")
             done += count
