@@ -27,6 +27,7 @@ _COUNT = 60
 _WORKER = """
 import sys, time
 from pathlib import Path
+from app.core.decoding.pool import DecoderPool
 from app.core.jobs import claim
 from app.core.runtime import Runtime
 from app.core.settings import Settings
