@@ -25,8 +25,10 @@ from app.core.settings import Settings, get_settings
 from app.core.tables import Base
 from app.main import create_app
 from tests.buckets import new_bucket
+from tests.leases import LONG_LEASES
 from tests.promises import Promises, as_markdown, as_text, rows_of
 from tests.servers import run_postgres, run_redis, run_s3
+from tests.waiting import PATIENT
 
 MakeSettings = Callable[..., Settings]
 MakeClient = Callable[..., TestClient]
@@ -35,14 +37,8 @@ MakeClient = Callable[..., TestClient]
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
-# Short, so that an orphaned job is found within a test; their order is what matters.
-_TIMES = {
-    "heartbeat_seconds": 0.3,
-    "self_kill_seconds": 1.4,
-    "lease_seconds": 2.0,
-    "sweep_seconds": 0.2,
-}
-_PATIENCE = {"predict_seconds": 120.0, "predict_load_seconds": 120.0}  # on a busy machine
+# Workers look often, and no lease runs out by itself.
+_TIMES = {"heartbeat_seconds": 0.3, "sweep_seconds": 0.2, **LONG_LEASES}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -179,7 +175,7 @@ def make_settings(
                 "_env_file": None,
                 "data_dir": data_dir,
                 **_TIMES,
-                **_PATIENCE,
+                **PATIENT,
                 **storage_settings,
                 **changes,
             }

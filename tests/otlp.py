@@ -1,7 +1,6 @@
 """A collector of OpenTelemetry spans, as small as it can be: it keeps what it is sent."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,6 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.waiting import wait_until
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,10 @@ class Collector:
     endpoint: str = ""
     spans: list[Span] = field(default_factory=list)
 
-    def wait(self, condition: Callable[[list[Span]], bool], seconds: float = 30) -> list[Span]:
+    def wait(self, condition: Callable[[list[Span]], bool]) -> list[Span]:
         """All spans, once the condition holds for them."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if condition(list(self.spans)):
-                return list(self.spans)
-            time.sleep(0.1)
-        raise AssertionError(f"the spans that were waited for did not come: {self.spans}")
+        wait_until(lambda: condition(list(self.spans)), details=lambda: str(self.spans))
+        return list(self.spans)
 
 
 @contextmanager

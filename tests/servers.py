@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -22,8 +21,8 @@ import psycopg
 import redis
 
 from app.core.processes import die_with_parent
+from tests.waiting import LONG_SECONDS, wait_until
 
-_START_SECONDS = 60.0
 _TEMPORARY = tempfile.gettempdir()  # as it was before an API under test moved it
 
 
@@ -64,25 +63,27 @@ class Server:
                 user=self._user,
                 preexec_fn=partial(die_with_parent, os.getpid()),
             )
-        deadline = time.monotonic() + _START_SECONDS
-        while True:
-            try:
-                self._connect()
-                return
-            except self._not_yet:
-                if self._process.poll() is not None:
-                    said = self._log.read_text()
-                    raise RuntimeError(f"{self._command[0]} ended at once:\n{said}") from None
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+        wait_until(
+            self._takes_connections, f"{self._command[0]} starts", details=self._log.read_text
+        )
+
+    def _takes_connections(self) -> bool:
+        assert self._process is not None
+        try:
+            self._connect()
+        except self._not_yet:
+            if self._process.poll() is not None:
+                said = self._log.read_text()
+                raise RuntimeError(f"{self._command[0]} ended at once:\n{said}") from None
+            return False
+        return True
 
     def stop(self, number: int = signal.SIGQUIT) -> None:
         """At once: PostgreSQL takes this signal as an order to end like in a crash."""
         assert self._process is not None
         self._process.send_signal(number)
         try:
-            self._process.wait(10)
+            self._process.wait(LONG_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -3,11 +3,11 @@
 import os
 import signal
 import threading
-import time
 
 import pytest
 
 from app.api.draining import notice_stop
+from tests.waiting import LONG_SECONDS, wait_until
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -18,13 +18,10 @@ def test_the_order_to_stop(number: signal.Signals) -> None:
         stopping = threading.Event()
         with notice_stop(stopping):
             os.kill(os.getpid(), number)
-            assert stopping.wait(10)
-        deadline = time.monotonic() + 10
-        while not theirs and time.monotonic() < deadline:
-            time.sleep(0.01)
+            assert stopping.wait(LONG_SECONDS)
+        wait_until(lambda: theirs, "they are told as well")
         os.kill(os.getpid(), number)  # theirs again
-        while len(theirs) < 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: len(theirs) >= 2, "they are told again")
         assert theirs == [number, number]
     finally:
         signal.signal(number, before)

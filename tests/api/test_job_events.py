@@ -1,14 +1,16 @@
 """Following a job by server-sent events."""
 
 import json
-import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy.orm import Session
 
+from app.api import jobs as routes
 from app.core.jobs import Progress, claim, finish, heartbeat
 from app.core.runtime import Runtime
+from app.core.tables import Job
 from tests.api.conftest import Json, upload
 from tests.images import png_bytes
 
@@ -28,31 +30,34 @@ def _follow(client: TestClient, job_id: str, last: str | None = None) -> list[Js
     return _events(answer.text)
 
 
-def _later(action: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=action)
-    thread.start()
-    return thread
+def _change_before_each_look(
+    monkeypatch: pytest.MonkeyPatch, steps: Iterable[Callable[[Session], object]]
+) -> None:
+    """So that the stream sees every state of the job, however long a look takes."""
+    look, waiting = routes._reload, iter(steps)
+
+    def change_and_look(runtime: Runtime, job_id: str) -> Job | None:
+        if step := next(waiting, None):
+            with runtime.db.write() as session:
+                step(session)
+        return look(runtime, job_id)
+
+    monkeypatch.setattr(routes, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(routes, "_reload", change_and_look)
 
 
-def test_a_running_job_is_followed_to_its_end(client: TestClient, runtime: Runtime) -> None:
+def test_a_running_job_is_followed_to_its_end(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = upload(client, {"a.png": png_bytes()})
-
-    def live() -> None:
-        pause = 0.8  # more than one look of the stream
-        time.sleep(pause)
-        with runtime.db.write() as session:
-            claim(session, job["id"], worker="w", lease_seconds=60)
-        time.sleep(pause)
-        with runtime.db.write() as session:
-            progress = Progress("ingest", 1, 2, rate=1.0)
-            heartbeat(session, job["id"], 1, lease_seconds=60, progress=progress)
-        time.sleep(pause)
-        with runtime.db.write() as session:
-            finish(session, job["id"], 1, status="succeeded", result={"n": 1})
-
-    thread = _later(live)
-    events = _follow(client, job["id"])
-    thread.join()
+    job_id, progress = job["id"], Progress("ingest", 1, 2, rate=1.0)
+    steps: list[Callable[[Session], object]] = [
+        lambda session: claim(session, job_id, worker="w", lease_seconds=60),
+        lambda session: heartbeat(session, job_id, 1, lease_seconds=60, progress=progress),
+        lambda session: finish(session, job_id, 1, status="succeeded", result={"n": 1}),
+    ]
+    _change_before_each_look(monkeypatch, steps)
+    events = _follow(client, job_id)
     assert [(e["event"], e["data"]["status"]) for e in events] == [
         ("status", "queued"),
         ("status", "running"),

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +23,7 @@ from app.core.tables import EXCLUDED, Clustering
 from app.main import create_app
 from tests.core.labelled_rows import State, add_images, store_history
 from tests.servers import free_port
+from tests.waiting import LONG_SECONDS, join, wait_until
 
 CLUSTERS = {0: ("cats", True), 1: ("dogs", True)}
 HISTORY = [
@@ -167,13 +167,12 @@ def served(settings: Settings) -> Iterator[tuple[str, Runtime]]:
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
+    wait_until(lambda: server.started or not thread.is_alive(), "the server has started")
     try:
         yield f"http://127.0.0.1:{port}", app.state.runtime
     finally:
         server.should_exit = True
-        thread.join()
+        join(thread)
 
 
 def break_database(runtime: Runtime, after_pages: int) -> None:
@@ -201,9 +200,10 @@ def test_an_error_in_the_middle_does_not_look_like_a_whole_answer(
     )
     with served(settings) as (address, served_runtime):
         url, headers = f"{address}{url_of(clustering)}", {"Accept": accept}
-        assert httpx.get(url, headers=headers).status_code == 200
+        asked = {"headers": headers, "timeout": LONG_SECONDS}
+        assert httpx.get(url, **asked).status_code == 200
         break_database(served_runtime, after_pages=2)
         with pytest.raises(httpx.RemoteProtocolError):
-            httpx.get(url, headers=headers)
-        late = httpx.get(url, headers=headers)  # before the first page it can still be told
+            httpx.get(url, **asked)
+        late = httpx.get(url, **asked)  # before the first page it can still be told
         assert (late.status_code, late.json()["code"]) == (503, "database_unavailable")

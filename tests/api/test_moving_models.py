@@ -3,7 +3,7 @@
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from app.core.tables import ModelVersion
 from tests.api.conftest import Json
 from tests.api.test_predict import trained as trained  # the fixture
 from tests.images import png_bytes
+from tests.waiting import join, wait_until
 
 _URL = "/v1/models/colors@live:predict"
 _IMAGE = {"files": ("a.png", png_bytes("red"))}
@@ -80,13 +81,6 @@ def _damage(path: Path) -> None:
     path.write_bytes(data)
 
 
-def _wait(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
 def test_a_move_is_seen_by_the_next_request(client: TestClient) -> None:
     for version in (2, 1, 2):
         _move(client, version)
@@ -107,17 +101,16 @@ def test_rollback_under_load_fails_nobody(client: TestClient) -> None:
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
         thread.start()
-    moves = 0
-    until = time.monotonic() + 4
-    while time.monotonic() < until:
-        _move(client, 2)
-        assert client.post("/v1/models/colors/aliases/live:rollback").status_code == 200
-        moves += 2
-        time.sleep(0.1)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert moves >= 10
+    try:
+        for _ in range(10):
+            enough = len(seen) + 4  # every thread has asked since
+            _move(client, 2)
+            assert client.post("/v1/models/colors/aliases/live:rollback").status_code == 200
+            wait_until(lambda enough=enough: len(seen) >= enough, "requests are answered")  # type: ignore[misc]
+        wait_until(lambda: {version for _, version in seen} >= {1, 2}, "both versions answer")
+    finally:
+        stop.set()
+        join(*threads)
     assert {status for status, _ in seen} == {200}
     assert {version for _, version in seen} == {1, 2}
     assert len(seen) > 30
@@ -152,7 +145,7 @@ def test_a_move_made_elsewhere_waits_for_the_new_version(
     runtime.storage.path("models/second/model.safetensors").write_bytes(
         runtime.storage.read(f"{_folder(runtime, 1)}/model.safetensors")
     )
-    _wait(lambda: _answered_by(client) == 2)
+    wait_until(lambda: _answered_by(client) == 2)
 
 
 def _forget_loaded(client: TestClient) -> None:
@@ -161,7 +154,7 @@ def _forget_loaded(client: TestClient) -> None:
     if serving._child is not None:
         serving._child.process.kill()
         serving._child.process.join()
-    _wait(lambda: not serving.loaded())
+    wait_until(lambda: not serving.loaded())
 
 
 def _set_alias_behind_its_back(runtime: Runtime, version: int) -> None:

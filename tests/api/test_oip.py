@@ -1,7 +1,6 @@
 """Labels by the Open Inference Protocol are the labels of /v1."""
 
 import json
-import time
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from tests.conftest import MakeClient, MakeSettings
 from tests.images import jpeg_bytes, png_bytes
 from tests.keys import bearer, make_key
 from tests.model_files import DIM
+from tests.waiting import wait_until
 
 _URL = "/v2/models/colors"
 _FILES = [jpeg_bytes(color, (32, 32)) for color in COLORS.values()]
@@ -35,14 +35,16 @@ def client(trained: Json) -> TestClient:
 
 def _ready(client: TestClient, name: str) -> Any:
     """The answer once the model is no longer being loaded."""
-    until = time.monotonic() + 120
-    while time.monotonic() < until:
-        answer = client.get(f"/v2/models/{name}/ready")
-        if answer.status_code != 503 or answer.json()["code"] != "model_loading":
-            break
-        assert int(answer.headers["Retry-After"]) >= 1
-        assert answer.json()["error"]
-    return answer
+
+    def answer() -> Any:
+        found = client.get(f"/v2/models/{name}/ready")
+        if found.status_code != 503 or found.json()["code"] != "model_loading":
+            return found
+        assert int(found.headers["Retry-After"]) >= 1
+        assert found.json()["error"]
+        return None
+
+    return wait_until(answer, f"{name} is loaded")
 
 
 def _infer(client: TestClient, url: str = _URL, **request: Any) -> Json:

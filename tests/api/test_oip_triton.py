@@ -4,7 +4,6 @@ import base64
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,17 @@ from tests.client.live import running_live
 from tests.images import jpeg_bytes
 from tests.keys import bearer, make_key
 from tests.model_files import DIM
+from tests.waiting import LONG_SECONDS, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "inference-protocol.md"
 _FILES = [jpeg_bytes(color, (32, 32)) for color in COLORS.values()]
 _NUMBERS = ("probability", "probabilities")
+
+
+def _connect(address: str, **options: Any) -> triton.InferenceServerClient:
+    return triton.InferenceServerClient(
+        address, connection_timeout=LONG_SECONDS, network_timeout=LONG_SECONDS, **options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +42,14 @@ def address(trained: Json) -> Iterator[str]:
     """Of a service that has the trained model, once that is loaded."""
     with running_live(trained["runtime"].settings) as live:
         address = urlsplit(live.url).netloc
-        with triton.InferenceServerClient(address) as client:
-            until = time.monotonic() + 120
-            while not client.is_model_ready("colors"):
-                assert time.monotonic() < until
-                time.sleep(0.1)
+        with _connect(address) as client:
+            wait_until(lambda: client.is_model_ready("colors"), "the model is loaded")
         yield address
 
 
 @pytest.fixture
 def client(address: str) -> Iterator[triton.InferenceServerClient]:
-    with triton.InferenceServerClient(address, concurrency=8) as connected:
+    with _connect(address, concurrency=8) as connected:
         yield connected
 
 
@@ -55,15 +58,10 @@ def expected(trained: Json) -> list[Json]:
     """What /v1 says of the images."""
     api: TestClient = trained["client"]
     files = [("files", (str(number), file)) for number, file in enumerate(_FILES)]
-    until = time.monotonic() + 120
-    while True:  # a process of its own, which loads the model, too
-        answer = api.post(
-            "/v1/models/colors:predict", files=files, params={"probabilities": "true"}
-        )
-        if answer.status_code == 200:
-            found: list[Json] = answer.json()["data"]
-            return found
-        assert (answer.status_code, time.monotonic() < until) == (503, True), answer.text
+    answer = api.post("/v1/models/colors:predict", files=files, params={"probabilities": "true"})
+    assert answer.status_code == 200, answer.text
+    found: list[Json] = answer.json()["data"]
+    return found
 
 
 def _images(binary: bool = True) -> triton.InferInput:
@@ -177,7 +175,7 @@ def test_the_examples_of_the_page(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG_SECONDS,
     )
     assert done.returncode == 0, done.stderr
     assert expected[0]["label"] in done.stdout

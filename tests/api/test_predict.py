@@ -14,6 +14,7 @@ from app.core.settings import Settings
 from tests.api.conftest import COLORS, Json, store_clustering, upload, work_on
 from tests.conftest import running_api
 from tests.images import jpeg_bytes, png_bytes
+from tests.waiting import PATIENT
 
 _EACH = 8
 
@@ -29,6 +30,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> 
         torch_threads=1,
         max_predict_files=10,
         max_predict_features=50,
+        **PATIENT,
     )
     runtime = Runtime(settings)
     with running_api(settings) as client:

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -19,6 +18,7 @@ from app.core.runtime import Runtime
 from app.core.settings import Settings
 from app.core.uploads import upload_key
 from tests.servers import free_port
+from tests.waiting import LONG_SECONDS, join, wait_until
 
 _TUS = {"Tus-Resumable": "1.0.0"}
 _PIECE = _TUS | {"Content-Type": "application/offset+octet-stream"}
@@ -41,13 +41,16 @@ def _serve(settings: Settings, port: int) -> subprocess.Popen[bytes]:
         env=os.environ | {"TEMI_DATA_DIR": str(settings.data_dir), "TEMI_LOG_FORMAT": "json"},
         stdout=subprocess.DEVNULL,
     )
-    for _ in range(1200):
+
+    def answers() -> bool:
         try:
-            httpx.get(f"http://127.0.0.1:{port}/livez", timeout=5)
-            break
+            httpx.get(f"http://127.0.0.1:{port}/livez", timeout=LONG_SECONDS)
         except httpx.TransportError:
             assert process.poll() is None
-            time.sleep(0.05)
+            return False
+        return True
+
+    wait_until(answers, "the API answers")
     return process
 
 
@@ -70,7 +73,7 @@ def test_a_public_client_goes_on_after_a_kill(
     with pytest.raises((ConnectionError, TusCommunicationError)):
         uploader.upload()
     assert uploader.url is not None
-    kept = _kill_in_the_middle(uploader.url, content, process)
+    kept = _kill_in_the_middle(runtime, uploader.url, content, process)
 
     port = int(base.rpartition(":")[2])
     restarted = _serve(settings, port)
@@ -88,25 +91,31 @@ def test_a_public_client_goes_on_after_a_kill(
     assert path.read_bytes() == content
 
 
-def _kill_in_the_middle(url: str, content: bytes, process: subprocess.Popen[bytes]) -> int:
-    """Send half of a piece, kill the server, and tell how much it had then."""
-    offset = int(httpx.head(url, headers=_TUS).headers["Upload-Offset"])
-    sent = threading.Event()
+def _kill_in_the_middle(
+    runtime: Runtime, url: str, content: bytes, process: subprocess.Popen[bytes]
+) -> int:
+    """Send half of a piece, kill the server once it has begun to keep it, and tell how much it
+    had before."""
+    offset = int(httpx.head(url, headers=_TUS, timeout=LONG_SECONDS).headers["Upload-Offset"])
+    killed = threading.Event()
 
     def half() -> Iterator[bytes]:
         yield content[offset : offset + 1_500_000]
-        sent.set()
-        time.sleep(30)
+        killed.wait(LONG_SECONDS)
 
     def send() -> None:
         headers = _PIECE | {"Upload-Offset": str(offset)}
         with suppress(httpx.TransportError):
-            httpx.patch(url, content=half(), headers=headers, timeout=10)
+            httpx.patch(url, content=half(), headers=headers, timeout=LONG_SECONDS)
 
-    thread = threading.Thread(target=send, daemon=True)
+    thread = threading.Thread(target=send)
     thread.start()
-    assert sent.wait(20)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    path = runtime.storage.path(upload_key(url.rpartition("/")[2]))
+    try:
+        wait_until(lambda: path.stat().st_size > offset, "a part of the piece is stored")
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        killed.set()
+        join(thread)
     return offset

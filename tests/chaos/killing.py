@@ -4,10 +4,12 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import psutil
 
 from tests.chaos.site import Member, Site
+from tests.waiting import wait_until
 
 # Mostly those who hold a job: the others lose nothing that anyone could miss.
 _VICTIMS = {"job process": 6, "worker": 3, "API": 1}
@@ -21,20 +23,28 @@ def kill_at_random(
     get_ready: Callable[[int], None],
 ) -> Counter[str]:
     """Returns how many of each were killed; `get_ready` is called with their number before each,
-    for more jobs, or for some of them to end."""
+    and again as long as there is no victim: for more jobs, or for some of them to end."""
     killed: Counter[str] = Counter()
     choose: dict[str, Callable[[], list[psutil.Process]]] = {
         "job process": lambda: [job for worker in site.workers for job in worker.jobs()],
         "worker": lambda: [_process(worker) for worker in site.busy_workers()],
         "API": lambda: [_process(api) for api in site.apis if not api.dead],
     }
+
+    def victims(kind: str) -> list[psutil.Process]:
+        get_ready(killed.total())
+        try:
+            return choose[kind]()
+        except psutil.NoSuchProcess:  # it ended while we looked
+            return []
+
     while killed.total() < kills:
         get_ready(killed.total())
         time.sleep(rng.uniform(*pause))
         (kind,) = rng.choices(list(_VICTIMS), list(_VICTIMS.values()))
-        victim = _wait_for_one(choose[kind], rng)
+        found = wait_until(partial(victims, kind), f"there is a {kind} to kill")
         try:
-            victim.kill()
+            rng.choice(found).kill()
         except psutil.NoSuchProcess:
             continue  # it was quicker
         killed[kind] += 1
@@ -43,17 +53,3 @@ def kill_at_random(
 
 def _process(member: Member) -> psutil.Process:
     return psutil.Process(member.pid)
-
-
-def _wait_for_one(
-    candidates: Callable[[], list[psutil.Process]], rng: random.Random
-) -> psutil.Process:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        try:
-            if found := candidates():
-                return rng.choice(found)
-        except psutil.NoSuchProcess:
-            pass  # it ended while we looked
-        time.sleep(0.05)
-    raise AssertionError("nobody to kill: has all work ended?")

@@ -3,7 +3,6 @@
 from collections import Counter
 from pathlib import Path
 
-import httpx
 import pytest
 from sqlalchemy import select
 
@@ -18,7 +17,6 @@ _FILES = 10_000
 _PICTURE = {"size": 64}
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("only_in_full")
 def test_damaged_files(start_site: StartSite, archives: Path, promises: Promises) -> None:
     path = archives / "damaged.zip"
@@ -44,7 +42,7 @@ def _look_at_all(site: Site) -> Counter[int]:
     """Whoever decodes what was taken must not fall over it later, either."""
     with site.runtime.db.read() as session:
         images = session.scalars(select(Image.id)).all()
-    with httpx.Client(base_url=site.urls[0], timeout=60) as http:
+    with site.http() as http:
         return Counter(
             http.get(f"/v1/images/{image}/thumbnail", params=_PICTURE).status_code
             for image in images

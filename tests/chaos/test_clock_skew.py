@@ -42,7 +42,6 @@ def test_the_library_moves_the_clock(skewed: Path) -> None:
         assert float(moved) - float(right) == pytest.approx(_HOUR, abs=60)
 
 
-@pytest.mark.timeout(600)
 def test_clocks_an_hour_apart(
     start_site: StartSite,
     own_postgres: Server,

@@ -9,10 +9,11 @@ from sqlalchemy import select
 
 from app.core.tables import ModelVersion
 from tests.chaos.conftest import StartSite
-from tests.chaos.site import Site, wait_until
+from tests.chaos.site import Site
 from tests.chaos.work import cluster, job_row, upload
 from tests.images import png_bytes
 from tests.promises import Promises
+from tests.waiting import wait_until
 
 _FLIPS = 1_000
 _MODEL = "damaged"
@@ -20,13 +21,12 @@ _PICTURE = {"files": ("new.png", png_bytes("teal"))}
 _SAID_NO = (503, "model_integrity")
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("only_in_full")
 def test_flipped_bits(
     start_site: StartSite, archives: Path, rng: random.Random, promises: Promises
 ) -> None:
     served, unharmed = 0, 0
-    with start_site(workers=1) as site, httpx.Client(base_url=site.urls[0], timeout=120) as http:
+    with start_site(workers=1) as site, site.http() as http:
         files = _second_version(site, archives)
         wait_until(lambda: _ask(http, 1)[0] == 200, "the first version is loaded")
         for number in range(_FLIPS):

@@ -17,6 +17,7 @@ from tests.chaos.conftest import StartSite
 from tests.chaos.work import dataset_bits, job_row, undisturbed
 from tests.images import zip_of
 from tests.promises import Promises, Row
+from tests.waiting import LONG_SECONDS
 
 _DISK_MB = 24
 
@@ -33,7 +34,6 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-@pytest.mark.timeout(600)
 def test_a_full_disk(start_site: StartSite, disk: Path, archives: Path, promises: Promises) -> None:
     with start_site(data_dir=disk, workers=1) as site, site.client(retries=0) as client:
         (kept,), bits = undisturbed(site, archives, [0])
@@ -41,7 +41,7 @@ def test_a_full_disk(start_site: StartSite, disk: Path, archives: Path, promises
 
         _fill(disk, leave=0)
         refused = httpx.post(
-            f"{site.urls[0]}/v1/datasets?name=refused", content=_noise(2), timeout=60
+            f"{site.urls[0]}/v1/datasets?name=refused", content=_noise(2), timeout=LONG_SECONDS
         )
         _fill(disk, leave=6)  # MB: for the upload, and not for the images as well
         job = client.upload_dataset(_file(archives, 4), name="half")

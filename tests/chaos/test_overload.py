@@ -23,7 +23,6 @@ _MOST_GROWTH = 0.05
 _LATER = (429, 503)
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("only_in_full")
 def test_twice_the_capacity(start_site: StartSite, archives: Path, promises: Promises) -> None:
     with start_site(workers=1, predict_queue=_QUEUE) as site, site.client() as client:

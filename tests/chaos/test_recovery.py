@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.conftest import StartSite
-from tests.chaos.site import wait_until
 from tests.chaos.work import KINDS, job_row, upload
 from tests.promises import Promises
+from tests.waiting import wait_until
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("only_in_full")
 def test_another_worker_goes_on_in_time(
     start_any_site: StartSite, archives: Path, promises: Promises
@@ -25,7 +24,7 @@ def test_another_worker_goes_on_in_time(
         (victim,) = site.busy_workers()
         victim.process.kill()
         killed_at = time.monotonic()
-        wait_until(lambda: job_row(site.runtime, job_id).fence == 2, "another attempt", 300)
+        wait_until(lambda: job_row(site.runtime, job_id).fence == 2, "another attempt")
         recovered = time.monotonic() - killed_at
         ended = client.wait(job_id)
     promises.keep(

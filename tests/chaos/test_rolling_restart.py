@@ -4,24 +4,31 @@ import signal
 import time
 from pathlib import Path
 
-import httpx
 import pytest
 from sqlalchemy import select
 
 from app.core.tables import ModelVersion
 from temi_client import TemiClient
 from tests.chaos.conftest import StartSite
-from tests.chaos.site import Member, Site, wait_until
+from tests.chaos.site import Member, Site
 from tests.chaos.users import UPLOAD_SECONDS, SlowUser, Users
-from tests.chaos.work import KINDS, archive, cluster, count_open, dataset_bits, job_row, undisturbed
+from tests.chaos.work import (
+    KINDS,
+    archive,
+    cluster,
+    dataset_bits,
+    job_row,
+    undisturbed,
+    wait_for_all_jobs,
+)
 from tests.promises import Promises, Row, longest
+from tests.waiting import wait_until
 
 _MODEL = "rolling"
 _ROUNDING = 0.001
 _STREAM_SECONDS = 5.0  # a look every half second, on a machine that is busy
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("only_in_full")
 def test_rolling_restart(start_any_site: StartSite, archives: Path, promises: Promises) -> None:
     slow, streams = [], []
@@ -39,7 +46,7 @@ def test_rolling_restart(start_any_site: StartSite, archives: Path, promises: Pr
             for worker in site.workers:
                 worker.send(signal.SIGTERM)
                 _wait_for_successor(site, worker)
-        wait_until(lambda: count_open(site.runtime) == 0, "all jobs have ended", 300)
+        wait_for_all_jobs(site)
         rows = [job_row(site.runtime, job_id) for job_id in users.jobs]
         lost = [
             row
@@ -89,7 +96,7 @@ def _serve(site: Site, dataset_id: str) -> None:
         with TemiClient(url, retries=20) as client:
             image = next(iter(client.images(dataset_id)))
             client.predict_images(_MODEL, [image.id])
-    wait_until(lambda: _was_served(site), "somebody has noted that the model is in use", 30)
+    wait_until(lambda: _was_served(site), "somebody has noted that the model is in use")
 
 
 def _was_served(site: Site) -> bool:
@@ -99,8 +106,7 @@ def _was_served(site: Site) -> bool:
 
 def _seconds_of_a_stream(site: Site, number: int, archives: Path) -> float:
     """From the order to stop until the stream of a job that goes on has ended."""
-    url = site.urls[number]
-    with httpx.Client(base_url=url, timeout=60) as http:
+    with site.http(number) as http:
         body = archive(KINDS - 1, archives).read_bytes()
         job_id = http.post("/v1/datasets?name=watched", content=body).json()["id"]
         with http.stream("GET", f"/v1/jobs/{job_id}/events") as stream:
@@ -115,6 +121,6 @@ def _seconds_of_a_stream(site: Site, number: int, archives: Path) -> float:
 
 def _wait_for_successor(site: Site, member: Member) -> None:
     before = member.pid
-    wait_until(lambda: member.pid != before or member.dead, "it stops", 60)
-    wait_until(lambda: not member.dead, "it is started again", 60)
+    wait_until(lambda: member.pid != before or member.dead, "it stops")
+    wait_until(lambda: not member.dead, "it is started again")
     site.wait_until_up()

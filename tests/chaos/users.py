@@ -12,6 +12,7 @@ import httpx
 
 from tests.chaos.site import Site
 from tests.images import png_bytes
+from tests.waiting import LONG_SECONDS
 
 UPLOAD_SECONDS = 4.0
 _PICTURE = {"files": ("new.png", png_bytes("teal"))}
@@ -49,7 +50,7 @@ class Users:
             thread.join()
 
     def _repeat(self, act: Callable[[httpx.Client, int], None]) -> None:
-        with httpx.Client(timeout=60) as http:
+        with httpx.Client(timeout=LONG_SECONDS) as http:
             for turn in itertools.count():
                 if self._stopping.wait(0.2):
                     return
@@ -123,7 +124,10 @@ class SlowUser:
         headers = {"Content-Length": str(len(self.body))}
         try:
             answer = httpx.post(
-                f"{self.url}/v1/datasets?name=slow", content=self._drops(), headers=headers
+                f"{self.url}/v1/datasets?name=slow",
+                content=self._drops(),
+                headers=headers,
+                timeout=LONG_SECONDS,
             )
             self.status = answer.status_code
         except httpx.TransportError:

@@ -15,10 +15,12 @@ from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from app.core.tables import Assignment, Clustering, Dataset, Image, Job, ModelVersion
 from temi_client import TemiClient
-from tests.chaos.site import Site, wait_until
+from tests.chaos.site import Site
 from tests.images import jpeg_bytes, zip_of
+from tests.waiting import join, wait_until
 
 KINDS = 2
+ALL_JOBS_SECONDS = 1200.0  # a guard: a hundred disturbed jobs on a busy machine
 _AHEAD = 4  # jobs that wait while others run
 
 
@@ -53,15 +55,15 @@ class Uploads:
 
     def __exit__(self, *_: object) -> None:
         self._given_up.set()
-        self._thread.join()
+        join(self._thread)
 
-    def finish(self, seconds: float = 600.0) -> None:
+    def finish(self) -> None:
         """No more than `least`, if there are so many already; returns when all jobs have ended."""
         self._enough.set()
         self._thread.join()
         if self._error is not None:
             raise self._error
-        wait_until(lambda: count_open(self.site.runtime) == 0, "all jobs have ended", seconds)
+        wait_for_all_jobs(self.site)
 
     def count_ended(self) -> int:
         return max(0, len(self.jobs) - count_open(self.site.runtime))
@@ -72,7 +74,7 @@ class Uploads:
                 for kind in self.kinds:
                     if self._enough.is_set() and len(self.jobs) >= self.least:
                         return
-                    wait_until(self._may_go_on, "there is room for one more job", 600)
+                    wait_until(self._may_go_on, "there is room for one more job", ALL_JOBS_SECONDS)
                     if self._given_up.is_set():
                         return
                     self.jobs[upload(client, kind, self.folder)] = kind
@@ -104,6 +106,10 @@ def count_open(runtime: Runtime, *, patient: bool = False) -> int:
         if not patient:
             raise
         return _AHEAD
+
+
+def wait_for_all_jobs(site: Site) -> None:
+    wait_until(lambda: count_open(site.runtime) == 0, "all jobs have ended", ALL_JOBS_SECONDS)
 
 
 def job_row(runtime: Runtime, job_id: str) -> Job:
@@ -178,7 +184,7 @@ def undisturbed(
     """One job of each kind with nobody in its way, and the bits that it leaves."""
     with site.client() as client:
         jobs = {upload(client, kind, folder): kind for kind in kinds}
-    wait_until(lambda: count_open(site.runtime) == 0, "the undisturbed jobs have ended", 300)
+    wait_for_all_jobs(site)
     bits = {
         kind: dataset_bits(site.runtime, job_row(site.runtime, job_id).dataset_id)
         for job_id, kind in jobs.items()

@@ -3,7 +3,6 @@
 import shutil
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from temi_client import TemiClient
 from tests.api.conftest import store_clustering, work_on
 from tests.conftest import MakeSettings, running_api
 from tests.images import jpeg_bytes, png_bytes, zip_of
+from tests.waiting import LONG_SECONDS, wait_until
 
 FILES = {
     "cats/a.jpg": jpeg_bytes("red", (40, 20)),
@@ -43,7 +43,7 @@ class Live:
     openapi: Callable[[], dict[str, Any]]
 
     def client(self, **options: Any) -> TemiClient:
-        return TemiClient(self.url, **{"retries": 0, **options})
+        return TemiClient(self.url, **{"retries": 0, "timeout": LONG_SECONDS, **options})
 
     def work(self, job_id: str) -> None:
         """Do a job in this process, as a worker would."""
@@ -86,9 +86,10 @@ def running_live(settings: Settings) -> Iterator[Live]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.005)
+        wait_until(
+            lambda: server.started or not thread.is_alive(), "the server starts", pause=0.005
+        )
+        assert thread.is_alive()
         port = server.servers[0].sockets[0].getsockname()[1]
         yield Live(f"http://127.0.0.1:{port}", runtime, routes, app.openapi)
     finally:

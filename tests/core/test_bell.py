@@ -1,7 +1,6 @@
 """Whoever creates a job does not wait for the broker."""
 
 import threading
-import time
 
 import pytest
 
@@ -10,6 +9,7 @@ from app.core.bell import Bell
 from app.core.runtime import Runtime
 from tests.conftest import MakeSettings
 from tests.servers import frozen
+from tests.waiting import LONG_SECONDS, wait_until
 
 
 def test_messages_leave_in_order() -> None:
@@ -24,7 +24,7 @@ def test_messages_leave_in_order() -> None:
     ours = Bell(send)
     for number in range(3):
         ours.ring(f"job_{number}", "cluster")
-    assert third.wait(10)
+    assert third.wait(LONG_SECONDS)
     assert sent == ["job_0", "job_1", "job_2"]
 
 
@@ -39,7 +39,7 @@ def test_an_error_does_not_silence_it() -> None:
     ours = Bell(send)
     ours.ring("job_1", "cluster")
     ours.ring("job_2", "cluster")
-    assert second.wait(10)
+    assert second.wait(LONG_SECONDS)
 
 
 def test_a_broker_that_hangs_costs_neither_time_nor_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,30 +47,25 @@ def test_a_broker_that_hangs_costs_neither_time_nor_memory(monkeypatch: pytest.M
     hanging, sent = threading.Event(), []
 
     def send(job_id: str, _kind: str) -> None:
-        hanging.wait(30)
+        hanging.wait(LONG_SECONDS)
         sent.append(job_id)
 
     ours = Bell(send)
-    started = time.monotonic()
     for number in range(100):
         ours.ring(f"job_{number}", "cluster")
-    assert time.monotonic() - started < 1
+    assert sent == []  # nobody has waited for the first one
     hanging.set()
-    deadline = time.monotonic() + 10
-    while len(sent) < 5 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: len(sent) >= 5, "those that waited are sent")
     assert 5 <= len(sent) <= 6  # the one that hung, and those that waited
 
 
 def test_a_frozen_redis(make_settings: MakeSettings, redis_url: str) -> None:
     runtime = Runtime(make_settings(broker_url=redis_url))
     with frozen(redis_url):
-        started = time.monotonic()
-        runtime.bell.ring("job_1", "cluster")
-        assert time.monotonic() - started < 1
+        runtime.bell.ring("job_1", "cluster")  # returns, though nothing can have been sent
     with runtime.celery.connection_for_read() as connection:
         waiting = connection.SimpleQueue("temi.gpu")
-        message = waiting.get(timeout=30)
+        message = waiting.get(timeout=LONG_SECONDS)
         message.ack()
         assert message.payload[0] == ["job_1"]
         waiting.close()

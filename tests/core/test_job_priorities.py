@@ -9,6 +9,7 @@ from app.core.runtime import Runtime
 from app.core.tables import Job, JobLog
 from tests.core.conftest import MakeJob
 from tests.core.job_steps import GONE, cancel_job, claim_job, end_job
+from tests.waiting import LONG_SECONDS
 
 
 def _with_priority(runtime: Runtime, job: Job, priority: int) -> Job:
@@ -84,8 +85,8 @@ def test_a_worker_does_not_wait_for_anothers_choice(
             first = jobs.claim_next(session, worker="a", lease_seconds=60.0)
             other = pool.submit(_claim_next, any_runtime, "b")
             if session.get_bind().dialect.name == "postgresql":
-                other.result(timeout=10)  # while our transaction is still open
-        second = other.result(timeout=10)
+                other.result(timeout=LONG_SECONDS)  # while our transaction is still open
+        second = other.result(timeout=LONG_SECONDS)
     assert first is not None
     assert second is not None
     assert [first.id, second.id] == ids

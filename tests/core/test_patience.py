@@ -10,23 +10,24 @@ from sqlalchemy.exc import OperationalError
 from app.core.db import Database, is_gone
 from app.core.patience import connection_class
 from tests.servers import frozen
+from tests.waiting import LONG_SECONDS, wait_until
+
+_TIMEOUTS = ("idle_in_transaction_session_timeout", "lock_timeout")
 
 
 def test_a_silent_server_is_given_up(postgres_url: str) -> None:
     url = postgres_url.replace("+psycopg", "")
     with connection_class(0.5).connect(url) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
-        with frozen(postgres_url):
-            started = time.monotonic()
-            with pytest.raises(psycopg.OperationalError, match="has not answered"):
-                connection.execute("SELECT 1")
-            assert time.monotonic() - started < 10
+        silence = pytest.raises(psycopg.OperationalError, match="has not answered")
+        with frozen(postgres_url), silence:
+            connection.execute("SELECT 1")
         assert connection.closed
 
 
 def test_an_answer_in_time_is_waited_for(postgres_url: str) -> None:
     url = postgres_url.replace("+psycopg", "")
-    with connection_class(30.0).connect(url) as connection:
+    with connection_class(LONG_SECONDS).connect(url) as connection:
         assert connection.execute("SELECT 7 FROM pg_sleep(0.5)").fetchone() == (7,)
 
 
@@ -38,22 +39,30 @@ def test_pooled_connections_come_back_after_the_silence(postgres_url: str) -> No
         with pytest.raises(OperationalError) as caught:
             session.scalar(text("SELECT 1"))
         assert is_gone(caught.value)
-    with db.read() as session:
-        assert session.scalar(text("SELECT 1")) == 1
+    wait_until(lambda: _answers(db), "a connection is good again")
     db.dispose()
+
+
+def _answers(db: Database) -> bool:
+    """Half a second for a statement may be too little on a busy machine."""
+    try:
+        with db.read() as session:
+            return bool(session.scalar(text("SELECT 1")) == 1)
+    except OperationalError:
+        return False
 
 
 def test_a_slow_statement_is_not_a_lost_database(postgres_url: str) -> None:
     db = Database(postgres_url, statement_seconds=0.2)
     with db.read() as session, pytest.raises(OperationalError, match="timeout") as caught:
-        session.execute(text("SELECT pg_sleep(3)"))
+        session.execute(text("SELECT pg_sleep(600)"))
     assert not is_gone(caught.value)
     db.dispose()
 
 
 def test_a_writer_that_is_stopped_keeps_its_rows_for_a_while_only(postgres_url: str) -> None:
     zombie = Database(postgres_url, pause_seconds=0.5)
-    other = Database(postgres_url, statement_seconds=10.0)
+    other = Database(postgres_url, statement_seconds=LONG_SECONDS, pause_seconds=LONG_SECONDS)
     with other.write() as session:
         session.execute(text("CREATE TABLE held (n int)"))
         session.execute(text("INSERT INTO held VALUES (0)"))
@@ -76,20 +85,22 @@ def test_a_writer_that_is_stopped_keeps_its_rows_for_a_while_only(postgres_url: 
 
 def test_nobody_waits_for_a_row_until_it_is_theirs_to_keep(postgres_url: str) -> None:
     """A process that is stopped in several transactions would hold the row in each, in turn."""
-    db = Database(postgres_url, pause_seconds=2.0)
+    db, impatient = (Database(postgres_url, pause_seconds=s) for s in (LONG_SECONDS, 2.0))
     with db.write() as session:
         session.execute(text("CREATE TABLE wanted (n int)"))
         session.execute(text("INSERT INTO wanted VALUES (0)"))
+    with impatient.write() as session:
+        shown = [session.scalar(text(f"SHOW {name}")) for name in _TIMEOUTS]
+    assert shown == ["2s", "1s"]  # it gives up before it would lose a row of its own
     with db.write() as session:
         session.execute(text("UPDATE wanted SET n = 1"))
-        started = time.monotonic()
-        with pytest.raises(OperationalError, match="lock") as caught, db.write() as theirs:
+        with pytest.raises(OperationalError, match="lock") as caught, impatient.write() as theirs:
             theirs.execute(text("UPDATE wanted SET n = 2"))
-        assert 0.5 < time.monotonic() - started < 1.9
         assert is_gone(caught.value)  # whoever was kept out is not to blame
     with db.read() as session:
         assert session.scalar(text("SELECT n FROM wanted")) == 1
-    db.dispose()
+    for each in (db, impatient):
+        each.dispose()
 
 
 def test_what_was_read_is_read_even_if_the_server_goes_away(postgres_url: str) -> None:

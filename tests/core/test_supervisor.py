@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+
+from tests.waiting import LONG_SECONDS, wait_until
 
 # A child that writes its process id to a new file each time it starts, then does as it is told.
 _CHILD = """
@@ -21,7 +22,7 @@ folder = pathlib.Path(sys.argv[1])
 (folder / f"{time.time_ns()}.tmp").write_text(str(os.getpid()))
 for path in folder.glob("*.tmp"):
     path.rename(path.with_suffix(".pid"))
-time.sleep(0.05 if sys.argv[2] == "dies" else 60)
+time.sleep(0.05 if sys.argv[2] == "dies" else 10**6)
 """
 _SUPERVISOR = """
 import json, sys
@@ -61,13 +62,6 @@ def _pids(folder: Path) -> list[int]:
     return [int(path.read_text()) for path in sorted(folder.glob("*.pid"))]
 
 
-def _until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
-
-
 def _alive(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -77,30 +71,30 @@ def _alive(pid: int) -> bool:
 
 def test_a_child_that_dies_is_started_again(start: Start) -> None:
     _, folders = start(steady="sleeps", weak="dies")
-    _until(lambda: len(_pids(folders["weak"])) >= 2)
+    wait_until(lambda: len(_pids(folders["weak"])) >= 2)
     assert len(_pids(folders["steady"])) == 1
     assert _alive(_pids(folders["steady"])[0])
 
 
 def test_a_killed_child_is_started_again(start: Start) -> None:
     _, folders = start(steady="sleeps")
-    _until(lambda: len(_pids(folders["steady"])) == 1)
+    wait_until(lambda: len(_pids(folders["steady"])) == 1)
     os.kill(_pids(folders["steady"])[0], signal.SIGKILL)
-    _until(lambda: len(_pids(folders["steady"])) == 2)
+    wait_until(lambda: len(_pids(folders["steady"])) == 2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_end_takes_all_children_along(start: Start, number: signal.Signals) -> None:
     process, folders = start(one="sleeps", two="stubborn")
-    _until(lambda: all(_pids(folder) for folder in folders.values()))
+    wait_until(lambda: all(_pids(folder) for folder in folders.values()))
     process.send_signal(number)
-    assert process.wait(20) == 0
+    assert process.wait(LONG_SECONDS) == 0
     assert not any(_alive(pid) for folder in folders.values() for pid in _pids(folder))
 
 
 def test_a_killed_supervisor_leaves_no_children(start: Start) -> None:
     process, folders = start(one="sleeps", two="stubborn")
-    _until(lambda: all(_pids(folder) for folder in folders.values()))
+    wait_until(lambda: all(_pids(folder) for folder in folders.values()))
     process.kill()
     pids = [pid for folder in folders.values() for pid in _pids(folder)]
-    _until(lambda: not any(_alive(pid) for pid in pids))
+    wait_until(lambda: not any(_alive(pid) for pid in pids))

@@ -10,6 +10,7 @@ from pathlib import Path
 from app.core.access.ring import CACHE_SECONDS
 from app.core.settings import Settings
 from tests.client.live import running_live
+from tests.waiting import LONG_SECONDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "access.md"
 
@@ -31,7 +32,7 @@ def test_the_commands(settings: Settings, tmp_path: Path) -> None:
             },
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=5 * LONG_SECONDS,  # each command starts a process
         )
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         assert '"data":[]' in done.stdout  # the collection is empty, and was shown

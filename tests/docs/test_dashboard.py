@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 from app.core.settings import Settings
 from tests.servers import free_port
+from tests.waiting import LONG_SECONDS
 from worker.metrics import WorkerMetrics
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +31,7 @@ def shown(client: TestClient, settings: Settings) -> set[str]:
     """Every name in `/metrics` of an API and of a worker."""
     served = settings.model_copy(update={"metrics_port": free_port()})
     WorkerMetrics().serve(served)
-    worker = httpx.get(f"http://127.0.0.1:{served.metrics_port}/metrics").text
+    worker = httpx.get(f"http://127.0.0.1:{served.metrics_port}/metrics", timeout=LONG_SECONDS).text
     names: set[str] = set()
     for name, kind in _TYPE.findall(client.get("/metrics").text + worker):
         ends = ("_bucket", "_sum", "_count") if kind == "histogram" else ("",)

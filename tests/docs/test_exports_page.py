@@ -4,7 +4,6 @@ import hashlib
 import re
 import shutil
 import threading
-import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from app.main import create_app
 from tests.core.labelled_rows import State, add_images, store_history
 from tests.images import png_bytes
 from tests.servers import free_port
+from tests.waiting import join, wait_until
 from worker.context import JobContext
 from worker.export import run_export
 
@@ -76,11 +76,10 @@ def address(settings: Settings) -> Iterator[str]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
+    wait_until(lambda: server.started or not thread.is_alive(), "the server starts")
     yield f"http://127.0.0.1:{port}"
     server.should_exit = True
-    thread.join()
+    join(thread)
 
 
 def snippet(*words: str) -> str:

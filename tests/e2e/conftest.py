@@ -2,25 +2,37 @@
 
 import io
 import os
-import signal
-import socket
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import httpx
 import numpy as np
 import psutil
 import pytest
 from PIL import Image, ImageDraw
 
+from app.core.db import Database
 from temi_client import TemiClient
+from tests.leases import LONG_LEASES, expire_lease
+from tests.servers import free_port
+from tests.waiting import LONG_SECONDS, PATIENT, as_variables, end, wait_until
 
 SHAPES = ("circle", "square", "stripes")
+SERVICE_VARIABLES = as_variables(
+    {
+        "heartbeat_seconds": 1,
+        "sweep_seconds": 0.5,
+        "checkpoint_seconds": 0.5,
+        **LONG_LEASES,
+        **PATIENT,
+    }
+)
 
 
 @dataclass
@@ -30,18 +42,30 @@ class Service:
     log: Path
 
     def client(self) -> TemiClient:
-        return TemiClient(self.url)
+        return TemiClient(self.url, timeout=LONG_SECONDS)
+
+    def http(self, **options: Any) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=LONG_SECONDS, **options)
 
     def child(self, *words: str) -> psutil.Process:
         """The process of the tree whose command line has these words."""
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
+
+        def found() -> psutil.Process | None:
             for process in psutil.Process(self.process.pid).children(recursive=True):
                 line = " ".join(_command_line(process))
                 if all(word in line for word in words):
                     return process
-            time.sleep(0.05)
-        raise AssertionError(f"no process with {words}:\n{self.log.read_text()}")
+            return None
+
+        process = wait_until(found, f"a process with {words}", details=self.log.read_text)
+        assert process is not None
+        return process
+
+    def expire_lease(self, job_id: str) -> None:
+        """Of a job whose worker is dead; in the service's own SQLite file."""
+        db = Database(f"sqlite:///{self.log.with_suffix('') / 'temi.db'}")
+        expire_lease(db, job_id)
+        db.dispose()
 
     def worker(self) -> psutil.Process:
         return self.child("celery", "worker.main")
@@ -59,18 +83,12 @@ def _command_line(process: psutil.Process) -> list[str]:
 
 @contextmanager
 def running(data_dir: Path, **settings: str) -> Iterator[Service]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environment = {
         **os.environ,
+        **SERVICE_VARIABLES,
         "TEMI_DATA_DIR": str(data_dir),
         "TEMI_PORT": str(port),
-        "TEMI_LEASE_SECONDS": "6",
-        "TEMI_SELF_KILL_SECONDS": "4",
-        "TEMI_HEARTBEAT_SECONDS": "1",
-        "TEMI_SWEEP_SECONDS": "0.5",
-        "TEMI_CHECKPOINT_SECONDS": "0.5",
         **settings,
     }
     log = data_dir.with_suffix(".log")
@@ -83,23 +101,18 @@ def running(data_dir: Path, **settings: str) -> Iterator[Service]:
         wait_until_ready(service)
         yield service
     finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(20)
-        finally:
-            process.kill()
+        end(process)
 
 
 def wait_until_ready(service: Service) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+    def ready() -> bool:
+        assert service.process.poll() is None, service.log.read_text()
         try:
-            with TemiClient(service.url, retries=1) as client:
-                if client.ready().ready:
-                    return
-        except Exception:  # noqa: BLE001 - not up yet, whatever it says
-            time.sleep(0.2)
-    raise AssertionError(f"not ready:\n{service.log.read_text()}")
+            return httpx.get(f"{service.url}/readyz", timeout=LONG_SECONDS).status_code == 200
+        except httpx.TransportError:  # not up yet
+            return False
+
+    wait_until(ready, "the service is ready", pause=0.1, details=service.log.read_text)
 
 
 @pytest.fixture(scope="module")

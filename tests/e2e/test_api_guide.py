@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import LONG_SECONDS
+
 GUIDE = Path(__file__).parents[2] / "docs" / "api.md"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -36,7 +38,7 @@ def run(command: list[str], text: str, folder: Path, url: str) -> str:
         env={**os.environ, "TEMI_SERVER": url},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=5 * LONG_SECONDS,  # a guide of many steps
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from app.core.processes import bound_to_us
 from temi_client import TemiClient
 from tests.buckets import s3_client
 from tests.servers import Server, free_port, redis_binary
+from tests.waiting import LONG_SECONDS, end, wait_until
 
 ROOT = Path(__file__).parents[2]
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
@@ -52,6 +52,9 @@ class Stack:
     def command(self, name: str) -> list[str]:
         return [sys.executable, "-m", "app.cli.main", *SERVICES[name]["command"]]
 
+    def client(self, key: str) -> TemiClient:
+        return TemiClient(f"http://127.0.0.1:{self.port}", key, timeout=LONG_SECONDS)
+
     @contextmanager
     def started(self, name: str) -> Iterator[None]:
         log = self.folder / f"{name}.log"
@@ -67,22 +70,19 @@ class Stack:
             self._wait_until_healthy(name, process, log)
             yield
         finally:
-            process.terminate()
-            try:
-                process.wait(60)
-            finally:
-                process.kill()
+            end(process)
 
     def _wait_until_healthy(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
         kind, program, *words = SERVICES[name]["healthcheck"]["test"]
         assert (kind, program) == ("CMD", "python")
         words = [w.replace(":8000", f":{self.port}") for w in words]
         words = [w.replace(":9100", f":{self.metrics_port}") for w in words]
-        deadline = time.monotonic() + 120
-        while subprocess.run([sys.executable, *words], capture_output=True).returncode != 0:
+
+        def healthy() -> bool:
             assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)
+            return subprocess.run([sys.executable, *words], capture_output=True).returncode == 0
+
+        wait_until(healthy, f"{name} is healthy", pause=0.2, details=log.read_text)
 
 
 def test_redis_lets_in_only_who_knows_the_password(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_from_empty_servers_to_labels(stack: Stack, shapes_zip: Path, s3_url: st
     with ExitStack() as running:
         for name in ("api", "worker-cpu"):
             running.enter_context(stack.started(name))
-        client = running.enter_context(TemiClient(f"http://127.0.0.1:{stack.port}", key))
+        client = running.enter_context(stack.client(key))
         assert client.ready().ready
         ingest = client.wait(client.upload_dataset(shapes_zip, name="shapes").id)
         assert ingest.dataset_id is not None

@@ -1,10 +1,11 @@
 """The same service on PostgreSQL and Redis, chosen by settings alone."""
 
-import time
 from pathlib import Path
 from typing import Any
 
 import redis
+
+from tests.waiting import wait_until
 
 
 def test_postgresql_and_redis_by_settings_only(
@@ -28,10 +29,8 @@ def test_a_broker_that_forgets_everything_loses_no_job(
             # the first message goes to the worker that already waits, the second stays
             jobs = [client.upload_dataset(shapes_zip, name=name) for name in ("one", "two")]
             with redis.Redis.from_url(redis_url) as broker:
-                deadline = time.monotonic() + 20  # messages leave beside the request
-                while broker.llen("temi.cpu") < 1 and time.monotonic() < deadline:
-                    time.sleep(0.05)
-                assert broker.llen("temi.cpu") >= 1
+                # messages leave beside the request
+                wait_until(lambda: broker.llen("temi.cpu") >= 1, "a message waits")
                 broker.flushall()
         finally:
             worker.resume()

@@ -1,37 +1,39 @@
 """With TEMI_LOG_FORMAT=json every line of every process is one JSON object with its ids."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from tests.e2e.conftest import Service
+from tests.waiting import wait_until
 
 _KEY = "0123456789-not-a-real-key"
 Line = dict[str, Any]
 
 
 def _lines(service: Service) -> list[Line]:
-    """All of them; fails on one that is no JSON."""
-    return [json.loads(line) for line in service.log.read_text().splitlines()]
+    """All whole ones; fails on one that is no JSON."""
+    text = service.log.read_text()
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def _wait_for(service: Service, event: str, **fields: Any) -> Line:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+    def found() -> Line | None:
         for line in _lines(service):
             if line["event"] == event and fields.items() <= line.items():
                 return line
-        time.sleep(0.1)
-    raise AssertionError(f"no line {event} {fields}:\n{service.log.read_text()}")
+        return None
+
+    what = f"a line {event} {fields}"
+    line = wait_until(found, what, pause=0.1, details=service.log.read_text)
+    assert line is not None
+    return line
 
 
 def test_every_line_is_json_and_tells_whose_it_is(start_service: Any, shapes_zip: Path) -> None:
     settings = {"TEMI_LOG_FORMAT": "json", "TEMI_API_KEY": _KEY}
     with start_service(**settings) as service:
-        http = httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {_KEY}"})
+        http = service.http(headers={"Authorization": f"Bearer {_KEY}"})
         headers = {"X-Request-ID": "the-upload", "Content-Type": "application/zip"}
         params = {"name": "shapes", "secret": "not-to-be-logged"}
         with http, shapes_zip.open("rb") as file:
@@ -63,5 +65,6 @@ def test_every_line_is_json_and_tells_whose_it_is(start_service: Any, shapes_zip
 
 def test_levels(start_service: Any) -> None:
     with start_service(TEMI_LOG_FORMAT="json", TEMI_LOG_LEVEL="warning") as service:
-        httpx.get(f"{service.url}/v1/datasets")
+        with service.http() as http:
+            http.get("/v1/datasets")
         assert {line["level"] for line in _lines(service)} <= {"warning", "error"}

@@ -1,7 +1,6 @@
 """Hosts that share a database, a broker and a bucket, and no folder."""
 
 import os
-import signal
 import subprocess
 import sys
 import zipfile
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.buckets import new_bucket
-from tests.e2e.conftest import SHAPES, Service, wait_until_ready
+from tests.e2e.conftest import SERVICE_VARIABLES, SHAPES, Service, wait_until_ready
 from tests.servers import free_port
+from tests.waiting import end
 
 
 @contextmanager
@@ -30,11 +30,7 @@ def _host(command: str, folder: Path, variables: dict[str, str]) -> Iterator[Ser
     try:
         yield Service(process, f"http://127.0.0.1:{variables['TEMI_PORT']}", log)
     finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(20)
-        finally:
-            process.kill()
+        end(process)
 
 
 def test_hosts_share_nothing_but_the_bucket(
@@ -50,7 +46,7 @@ def test_hosts_share_nothing_but_the_bucket(
         "TEMI_DATABASE_URL": postgres_url,
         "TEMI_BROKER_URL": redis_url,
         "TEMI_PORT": str(free_port()),
-        "TEMI_SWEEP_SECONDS": "0.5",
+        **SERVICE_VARIABLES,
         **bucket,
     }
     with ExitStack() as hosts:

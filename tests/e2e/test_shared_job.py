@@ -6,28 +6,24 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 from sqlalchemy import select, text
 
 from app.core.db import Database
 from app.core.tables import Shard
+from tests.e2e.conftest import SERVICE_VARIABLES
+from tests.leases import expire_shards_of
+from tests.waiting import end, wait_for_ends, wait_until
 
 _HELD_OPEN = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
     "AND state = 'idle in transaction' AND now() - xact_start > interval '0.2 s'"
 )
-_TIMES = {
-    "TEMI_LEASE_SECONDS": "6",
-    "TEMI_SELF_KILL_SECONDS": "4",
-    "TEMI_HEARTBEAT_SECONDS": "1",
-    "TEMI_SWEEP_SECONDS": "0.5",
-}
 
 
 @contextmanager
@@ -45,20 +41,7 @@ def another_worker(data_dir: Path, log: Path, **settings: str) -> Iterator[psuti
         yield process
     finally:
         with suppress(psutil.NoSuchProcess):
-            process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(20)
-        except psutil.TimeoutExpired:
-            process.kill()
-
-
-def until(condition: Callable[[], Any], seconds: float = 150) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.1)
-    raise AssertionError("it did not happen in time")
+            end(process)
 
 
 def name_of(process: psutil.Process) -> str:
@@ -107,12 +90,11 @@ def features_hash(data_dir: Path) -> str | None:
     return None
 
 
-@pytest.mark.timeout(900)  # five processes load torch, on a machine that may be busy
 def test_four_workers_share_a_job_and_one_is_killed(
     start_service: Any, tmp_path: Path, postgres_url: str, redis_url: str, shapes_zip: Path
 ) -> None:
     settings = {
-        **_TIMES,
+        **SERVICE_VARIABLES,
         "TEMI_DATABASE_URL": postgres_url,
         "TEMI_BROKER_URL": redis_url,
         "TEMI_EMBED_SHARD": "1",
@@ -122,21 +104,24 @@ def test_four_workers_share_a_job_and_one_is_killed(
     with start_service(**settings) as service, service.client() as client, ExitStack() as stack:
         dataset = client.wait(client.upload_dataset(shapes_zip, name="shapes").id).dataset_id
         job = client.cluster(dataset, 3)
-        alone = until(lambda: features_hash(data_dir))
+        alone = wait_until(lambda: features_hash(data_dir))
         client.cancel(job.id)  # the rest of it is not what this is about
-        until(lambda: client.job(job.id).finished)
+        wait_until(lambda: client.job(job.id).finished)
         shutil.rmtree(data_dir / "blobs" / "embeddings")
 
         helpers = [
             stack.enter_context(another_worker(data_dir, tmp_path / f"{n}.log", **settings))
             for n in range(3)
         ]
-        until(lambda: len(list(client.workers())) == 4)
+        wait_until(lambda: len(list(client.workers())) == 4)
         shared = client.cluster(dataset, 3, steps=1)
         workers, frozen = [service.worker(), *helpers], dict[int, psutil.Process]()
-        until(lambda: freeze_who_has_done_some(workers, frozen, db))
-        until(lambda: {found.job_id for found in client.workers()} == {shared.id})
+        wait_until(lambda: freeze_who_has_done_some(workers, frozen, db))
+        wait_until(lambda: {found.job_id for found in client.workers()} == {shared.id})
+        lost = [helpers[0], frozen[helpers[0].pid]]
         helpers[0].kill()  # its child goes with it, and with that the piece that it held
+        wait_for_ends(lost)
+        expire_shards_of(db, name_of(helpers[0]))
         for helper in workers:
             if helper is not helpers[0]:
                 frozen[helper.pid].resume()
@@ -148,5 +133,5 @@ def test_four_workers_share_a_job_and_one_is_killed(
         for helper in helpers[1:]:
             helper.send_signal(signal.SIGTERM)
         gone = {name_of(helper) for helper in helpers[1:]}
-        until(lambda: not gone & {found.name for found in client.workers()})
+        wait_until(lambda: not gone & {found.name for found in client.workers()})
     db.dispose()

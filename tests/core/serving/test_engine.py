@@ -25,6 +25,7 @@ from tests.core.serving.small_models import (
     probabilities,
 )
 from tests.hostile_images import jpeg_of_scans, tiff_of_pages, webp_claiming
+from tests.waiting import LONG_SECONDS, wait_until
 from tests.worker.tiny import DIM
 
 ODD = ("-m", "tests.core.decoding.odd_decoder")
@@ -62,7 +63,11 @@ def make_engine(
 
 
 def _ask(
-    number: int, model: ModelFiles, *images: bytes, seconds: float = 60.0, features: object = None
+    number: int,
+    model: ModelFiles,
+    *images: bytes,
+    seconds: float = LONG_SECONDS,
+    features: object = None,
 ) -> Ask:
     return Ask(
         id=number,
@@ -71,6 +76,12 @@ def _ask(
         images=images,
         features=features,  # type: ignore[arg-type]
     )
+
+
+def _make_impatient(engine: Engine) -> None:
+    """Now every model counts as one that nobody has asked for lately."""
+    engine._settings = engine._settings.model_copy(update={"predict_idle_seconds": 0.0})
+    engine._models._idle_seconds = 0.0
 
 
 def test_a_crowd_gets_what_each_would_get_alone(make_engine: MakeEngine, replies: Replies) -> None:
@@ -202,9 +213,8 @@ def test_what_comes_too_late_is_not_computed(
 ) -> None:
     engine, model = make_engine(), files("m")
     loader.hold.clear()
-    engine.take(_ask(1, model, png(1), png(2), seconds=0.05))
+    engine.take(_ask(1, model, png(1), png(2), seconds=0.0))
     engine.take(_ask(2, model, png(3)))
-    time.sleep(0.1)
     loader.hold.set()
     found = replies.wait(1, 2)
     assert isinstance(found[1], Refusal)
@@ -254,17 +264,15 @@ def test_a_model_that_nobody_asks_for_is_unloaded(
     make_engine: MakeEngine, replies: Replies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "_LOOK_SECONDS", 0.05)
-    engine = make_engine(predict_idle_seconds=0.3)
+    engine = make_engine()
     engine.take(_ask(1, files("m"), png(1)))
     replies.wait(1)
     assert not engine.is_idle
+    _make_impatient(engine)
     message = replies.wait_for(Unloaded)
     assert isinstance(message, Unloaded)
     assert (message.model.folder, message.reason, message.bytes) == ("m", "idle", 0)
-    until = time.monotonic() + 5
-    while not engine.is_idle and time.monotonic() < until:
-        time.sleep(0.02)
-    assert engine.is_idle
+    wait_until(lambda: engine.is_idle, "nothing is loaded")
     engine.take(_ask(2, files("m"), png(1)))
     assert isinstance(replies.wait(2)[2], Answer)
 

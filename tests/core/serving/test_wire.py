@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.core.serving.wire import Wire, pack, receive
+from tests.waiting import LONG_SECONDS, join
 
 _MESSAGES = [("a", 1), ("b", b"x" * 300_000), (), ("c", None)]
 
@@ -44,15 +45,14 @@ def test_there_and_back_more_than_a_socket_holds() -> None:
         wire = await Wire.over(ours, hear, lambda _: lost.set())
         for number in range(many):
             wire.send(pack((number, b"y" * 400_000)))
-        await asyncio.wait_for(done.wait(), 20)
+        await asyncio.wait_for(done.wait(), LONG_SECONDS)
         wire.hang_up()
-        await asyncio.wait_for(lost.wait(), 20)
+        await asyncio.wait_for(lost.wait(), LONG_SECONDS)
 
     other = threading.Thread(target=echo)
     other.start()
     asyncio.run(talk())
-    other.join(20)
-    assert not other.is_alive()  # it saw that we hung up
+    join(other)  # it saw that we hung up
     assert [number for number, _ in heard] == list(range(many))
 
 

@@ -14,6 +14,7 @@ import pytest
 from app.core.errors import ImageRejected, ImageTooLarge, UrlForbidden, UrlUnreachable
 from app.core.sources import urls
 from app.core.sources.urls import Address, Fetcher, check_url, is_public
+from tests.waiting import LONG_SECONDS
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -31,7 +32,7 @@ class _Handler(BaseHTTPRequestHandler):
             case ["/slow"]:
                 self.send_response(200)
                 self.end_headers()
-                for _ in range(50):
+                while True:  # until whoever asked has gone
                     self.wfile.write(b"x")
                     time.sleep(0.05)
             case _:
@@ -75,7 +76,10 @@ def _is_this(address: Address) -> bool:
 
 
 def _fetcher(
-    *, max_bytes: int = 100, seconds: float = 5, allowed: Callable[[Address], bool] = _is_this
+    *,
+    max_bytes: int = 100,
+    seconds: float = LONG_SECONDS,
+    allowed: Callable[[Address], bool] = _is_this,
 ) -> Fetcher:
     return Fetcher(max_bytes=max_bytes, seconds=seconds, allowed=allowed)
 
@@ -104,10 +108,8 @@ def test_nobody_there() -> None:
 def test_too_large_and_too_slow(base: str) -> None:
     with pytest.raises(ImageTooLarge):
         _fetcher(max_bytes=4).fetch(f"{base}/ok")
-    started = time.monotonic()
     with pytest.raises(UrlUnreachable, match="longer than"):
-        _fetcher(seconds=0.3).fetch(f"{base}/slow")
-    assert time.monotonic() - started < 2
+        _fetcher(seconds=0.3, max_bytes=10**9).fetch(f"{base}/slow")
 
 
 def test_a_private_address_is_not_even_connected_to(base: str, server: ThreadingHTTPServer) -> None:
@@ -115,7 +117,7 @@ def test_a_private_address_is_not_even_connected_to(base: str, server: Threading
     hosts = ("127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]")
     for host in hosts:
         with pytest.raises(UrlForbidden) as caught:
-            Fetcher(max_bytes=100, seconds=5).fetch(f"http://{host}:{port}/ok")
+            Fetcher(max_bytes=100, seconds=LONG_SECONDS).fetch(f"http://{host}:{port}/ok")
         assert isinstance(caught.value, ImageRejected)  # one address is bad, the others go on
     assert server.seen == []  # type: ignore[attr-defined]
 

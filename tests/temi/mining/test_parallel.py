@@ -5,6 +5,7 @@ import faiss
 import pytest
 
 from temi.mining.parallel import Tally, even_slices, run_pieces
+from tests.waiting import LONG_SECONDS
 
 
 def test_every_piece_once_and_progress_on_the_calling_thread() -> None:
@@ -47,7 +48,7 @@ def test_the_error_of_a_piece_stops_the_others() -> None:
 
 def _meet() -> None:
     """Ends only if three pieces are worked on at the same time."""
-    meeting = threading.Barrier(3, timeout=10)
+    meeting = threading.Barrier(3, timeout=LONG_SECONDS)
 
     def work(_piece: int) -> None:
         meeting.wait()

@@ -1,0 +1,42 @@
+"""The times of workers under test, and the end of a lease as a test wants it.
+
+A worker that is alive keeps its lease however busy the machine is; a test whose subject is the end
+of a lease puts that end into the past instead of waiting for the clock.
+"""
+
+from sqlalchemy import update
+from sqlalchemy.exc import OperationalError
+
+from app.core.db import Database
+from app.core.tables import Job, Shard
+from tests.waiting import wait_until
+
+LONG_LEASES = {"lease_seconds": 600.0, "self_kill_seconds": 500.0}
+
+
+def expire_lease(db: Database, job_id: str) -> None:
+    """As if the job's worker had been silent for a whole lease; one that is alive renews it."""
+
+    def expire() -> bool:
+        try:
+            with db.write() as session:
+                session.execute(
+                    update(Job)
+                    .where(Job.id == job_id, Job.status.in_(["running", "cancelling"]))
+                    .values(lease_until=0.0, hint_at=0.0)
+                )
+        except OperationalError:  # a worker that was stopped within a transaction holds the row
+            return False
+        return True
+
+    wait_until(expire, f"the lease of {job_id} is ended")
+
+
+def expire_shards_of(db: Database, worker: str) -> None:
+    """As if the lease of what a dead worker held had run out: a death, as the clock would tell."""
+    with db.write() as session:
+        session.execute(
+            update(Shard)
+            .where(Shard.worker == worker, Shard.done_at.is_(None), Shard.lease_until > 0)
+            .values(lease_until=1.0)
+        )
