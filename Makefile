@@ -7,8 +7,12 @@ READY := $(VENV)/.installed
 # Tests start hundreds of processes, each of which would compile the code anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The tests of a file in one process, long files first; how many processes: tests/conftest.py.
+IN_PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
+LOOPS ?= 4
+
 .DEFAULT_GOAL := help
-.PHONY: help install demo run test chaos test-servers check bench format clean
+.PHONY: help install demo run test test-busy chaos test-servers check bench format clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -29,7 +33,10 @@ run: $(READY) ## Start the service in the foreground at http://127.0.0.1:8000
 	$(BIN)/temi serve
 
 test: $(READY) test-servers ## Run all tests, those of a file in one process
-	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest $(IN_PARALLEL)
+
+test-busy: $(READY) test-servers ## Run all tests beside four busy loops: none depends on the time
+	$(BIN)/python -m tests.busy --loops $(LOOPS) $(BIN)/python -m pytest $(IN_PARALLEL)
 
 chaos: $(READY) test-servers ## Kill, freeze and restart everything; show what was promised and reached (under 25 minutes)
 	CONTRACT_EXAMPLES=25 $(BIN)/python -m pytest tests/chaos tests/api/test_contract.py tests/api/test_tenancy.py \

@@ -1,6 +1,11 @@
 """Fixtures that several rooms share: settings, databases, servers, the API."""
 
+import gc
 import os
+
+# Several processes share the processors: threads that wait in a loop would keep others from them.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import hypothesis
+import psutil
 import pytest
 import structlog
 from fastapi.testclient import TestClient
@@ -24,6 +30,7 @@ from app.core.runtime import Runtime
 from app.core.settings import Settings, get_settings
 from app.core.tables import Base
 from app.main import create_app
+from tests import stray_output
 from tests.buckets import new_bucket
 from tests.leases import LONG_LEASES
 from tests.promises import Promises, as_markdown, as_text, rows_of
@@ -39,6 +46,44 @@ hypothesis.settings.load_profile("repeatable")
 
 # Workers look often, and no lease runs out by itself.
 _TIMES = {"heartbeat_seconds": 0.3, "sweep_seconds": 0.2, **LONG_LEASES}
+_BYTES_A_PROCESS = 3_000_000_000
+_MOST_PROCESSES = 8
+_LONG_ROOMS = ("chaos", "e2e")  # whole services, started and waited for
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    from tests import trained  # it imports this file
+
+    for plugin in (stray_output, trained):
+        config.pluginmanager.register(plugin)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """For `--numprocesses auto`: one more than there are processors, for many tests wait for other
+    processes; as many as the memory allows, for each loads torch, and so do services it starts."""
+    by_memory = psutil.virtual_memory().available // _BYTES_A_PROCESS
+    return max(1, min((os.cpu_count() or 1) + 1, by_memory, _MOST_PROCESSES))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first: at the end all processes have something to do."""
+    items.sort(key=lambda item: not _is_long(item))  # the order within is kept
+
+
+def _is_long(item: pytest.Item) -> bool:
+    return any(f"/tests/{room}/" in item.path.as_posix() for room in _LONG_ROOMS)
+
+
+def pytest_collection_finish() -> None:
+    """All that was imported stays to the end: no later collection has to look at it again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()  # libraries look for leaks when the process ends
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -16,7 +16,6 @@ from app.core.serving import Serving, references
 from app.core.serving.references import References
 from app.core.tables import ModelVersion
 from tests.api.conftest import Json
-from tests.api.test_predict import trained as trained  # the fixture
 from tests.images import png_bytes
 from tests.waiting import join, wait_until
 

@@ -13,7 +13,6 @@ from app.core.tables import Embedding
 from tests.api import oip_bodies as bodies
 from tests.api.conftest import COLORS, Json, store_clustering
 from tests.api.test_metrics import figures
-from tests.api.test_predict import trained as trained  # the fixture
 from tests.conftest import MakeClient, MakeSettings
 from tests.images import jpeg_bytes, png_bytes
 from tests.keys import bearer, make_key

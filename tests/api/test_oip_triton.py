@@ -19,7 +19,6 @@ from tritonclient.utils import InferenceServerException  # type: ignore[import-u
 from app.core.runtime import Runtime
 from app.core.tables import Embedding
 from tests.api.conftest import COLORS, Json
-from tests.api.test_predict import trained as trained  # the fixture
 from tests.client.live import running_live
 from tests.images import jpeg_bytes
 from tests.keys import bearer, make_key

@@ -1,59 +1,13 @@
 """The whole way once, for real: upload, cluster, look, predict."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from PIL import Image
 
 from app.core.runtime import Runtime
 from app.core.serving import Serving
-from app.core.settings import Settings
-from tests.api.conftest import COLORS, Json, store_clustering, upload, work_on
-from tests.conftest import running_api
+from tests.api.conftest import COLORS, Json, store_clustering
 from tests.images import jpeg_bytes, png_bytes
-from tests.waiting import PATIENT
-
-_EACH = 8
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[Json]:
-    """A model over three colors, trained in this process; its data outlive each test."""
-    folder = tmp_path_factory.mktemp("trained")
-    (folder / "temi.db").write_bytes(sqlite_template.read_bytes())
-    settings = Settings(
-        _env_file=None,
-        data_dir=folder,
-        torch_threads=1,
-        max_predict_files=10,
-        max_predict_features=50,
-        **PATIENT,
-    )
-    runtime = Runtime(settings)
-    with running_api(settings) as client:
-        job = upload(client, _images(), name="colors", labels_from="folder")
-        work_on(runtime, job["id"])
-        body = {"dataset_id": job["dataset_id"], "n_clusters": 3, "n_heads": 4, "steps": 60}
-        cluster = client.post("/v1/jobs", json=body).json()
-        reports = work_on(runtime, cluster["id"])
-        ended = client.get(f"/v1/jobs/{cluster['id']}").json()
-        yield {"client": client, "job": ended, "reports": reports, "runtime": runtime}
-    runtime.db.dispose()
-
-
-def _images() -> dict[str, bytes]:
-    rng = np.random.default_rng(0)
-    files = {}
-    for number in range(_EACH):
-        for name, color in COLORS.items():
-            shade = Image.new("RGB", (1, 1), color).getpixel((0, 0))
-            assert isinstance(shade, tuple)
-            near = tuple(int(np.clip(c + rng.integers(-20, 20), 0, 255)) for c in shade)
-            files[f"{name}/{number}.jpg"] = jpeg_bytes(near, (32, 32))
-    return files
+from tests.trained import EACH
 
 
 @pytest.fixture
@@ -79,18 +33,18 @@ def test_the_job_went_through_all_stages(trained: Json) -> None:
     job = trained["job"]
     assert job["status"] == "succeeded", job["error"]
     assert job["result"]["model"] == {"name": "colors", "version": 1}
-    assert job["result"]["metrics"]["temi"]["n_labelled"] == 3 * _EACH
+    assert job["result"]["metrics"]["temi"]["n_labelled"] == 3 * EACH
     assert set(job["timings"]) == {"embed", "mine", "train", "evaluate"}
     stages = [report.stage for report in trained["reports"]]
     assert list(dict.fromkeys(stages)) == ["embed", "mine", "train", "evaluate", "register"]
-    assert job["progress"]["completed"] == job["progress"]["total"] == 3 * _EACH
+    assert job["progress"]["completed"] == job["progress"]["total"] == 3 * EACH
 
 
 def test_the_clustering_holds_every_image(trained: Json, client: TestClient) -> None:
     url = f"/v1/clusterings/{trained['job']['result']['clustering_id']}"
     rows = client.get(f"{url}/assignments").json()["data"]
     clusters = client.get(f"{url}/clusters").json()["data"]
-    assert len(rows) == sum(cluster["size"] for cluster in clusters) == 3 * _EACH
+    assert len(rows) == sum(cluster["size"] for cluster in clusters) == 3 * EACH
     by_color = {
         color: {r["cluster_id"] for r in rows if r["name"].startswith(color)} for color in COLORS
     }

@@ -11,7 +11,6 @@ from app.core.serving.admission import Admission
 from app.core.storage import blob_key
 from app.core.tables import Embedding, Image
 from tests.api.conftest import Json, work_on
-from tests.api.test_predict import trained as trained  # the fixture
 from tests.images import png_bytes
 
 _URL = "/v1/models/colors:predict"

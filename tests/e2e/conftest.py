@@ -29,6 +29,7 @@ SERVICE_VARIABLES = as_variables(
         "heartbeat_seconds": 1,
         "sweep_seconds": 0.5,
         "checkpoint_seconds": 0.5,
+        "torch_threads": 1,  # other tests run on the other processors
         **LONG_LEASES,
         **PATIENT,
     }

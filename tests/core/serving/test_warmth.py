@@ -10,7 +10,6 @@ from app.core.clock import db_now
 from app.core.runtime import Runtime
 from app.core.tables import ModelVersion
 from tests.api.conftest import Json
-from tests.api.test_predict import trained as trained  # the fixture
 from tests.conftest import MakeClient
 from tests.images import png_bytes
 from tests.waiting import wait_until
