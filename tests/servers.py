@@ -1,6 +1,7 @@
 """Real servers for the tests: started in a folder of their own, gone when the tests are."""
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -23,13 +24,43 @@ import redis
 from app.core.processes import die_with_parent
 from tests.waiting import LONG_SECONDS, wait_until
 
+_FIRST_PORT = 12_000
+_USUAL_FIRST_OF_CONNECTIONS = 32_768
 _TEMPORARY = tempfile.gettempdir()  # as it was before an API under test moved it
 
 
+_ports_given: set[int] = set()
+
+
 def free_port() -> int:
+    """A port that nothing listens at, and that this function gives to nobody else here.
+
+    It is none of those that the system gives to connections: between the answer and its use such a
+    port may be taken by any connection of any process, and whoever waits for a server there may
+    be connected to itself.
+    """
+    for port in random.SystemRandom().sample(range(_FIRST_PORT, _first_of_connections()), 1000):
+        if port not in _ports_given and _is_free(port):
+            _ports_given.add(port)
+            return port
+    raise RuntimeError("no free port among 1000")
+
+
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _first_of_connections() -> int:
+    try:
+        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except OSError:  # not Linux, where it is higher
+        first = _USUAL_FIRST_OF_CONNECTIONS
+    return first if first >= _FIRST_PORT + 2000 else _USUAL_FIRST_OF_CONNECTIONS
 
 
 class Server:

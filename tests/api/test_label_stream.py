@@ -22,7 +22,6 @@ from app.core.settings import Settings
 from app.core.tables import EXCLUDED, Clustering
 from app.main import create_app
 from tests.core.labelled_rows import State, add_images, store_history
-from tests.servers import free_port
 from tests.waiting import LONG_SECONDS, join, wait_until
 
 CLUSTERS = {0: ("cats", True), 1: ("dogs", True)}
@@ -163,12 +162,12 @@ def test_what_the_client_has_is_not_sent_again(
 def served(settings: Settings) -> Iterator[tuple[str, Runtime]]:
     """A real server, whose connections can really break."""
     app = create_app(settings)
-    port = free_port()
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="critical"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     wait_until(lambda: server.started or not thread.is_alive(), "the server has started")
     try:
+        port = server.servers[0].sockets[0].getsockname()[1]
         yield f"http://127.0.0.1:{port}", app.state.runtime
     finally:
         server.should_exit = True

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from fastapi.testclient import TestClient
 
+from app.api.metrics import state
 from app.core.settings import Settings
 from tests.servers import free_port
 from tests.waiting import LONG_SECONDS
@@ -27,8 +28,10 @@ _TYPE = re.compile(r"^# TYPE (\S+) (\S+)$", re.MULTILINE)
 
 
 @pytest.fixture
-def shown(client: TestClient, settings: Settings) -> set[str]:
-    """Every name in `/metrics` of an API and of a worker."""
+def shown(client: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Every name in `/metrics` of an API and of a worker; a busy machine's database is waited for,
+    for without it some are missing."""
+    monkeypatch.setattr(state, "_PATIENCE_SECONDS", LONG_SECONDS)
     served = settings.model_copy(update={"metrics_port": free_port()})
     WorkerMetrics().serve(served)
     worker = httpx.get(f"http://127.0.0.1:{served.metrics_port}/metrics", timeout=LONG_SECONDS).text

@@ -3,13 +3,11 @@
 import hashlib
 import re
 import shutil
-import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 from app.core.exports.formats import FORMATS
 from app.core.job_requests.export import ExportRequest
@@ -18,11 +16,9 @@ from app.core.runtime import Runtime
 from app.core.settings import Settings
 from app.core.storage import blob_key
 from app.core.tables import Clustering, Job
-from app.main import create_app
+from tests.client.live import running_live
 from tests.core.labelled_rows import State, add_images, store_history
 from tests.images import png_bytes
-from tests.servers import free_port
-from tests.waiting import join, wait_until
 from worker.context import JobContext
 from worker.export import run_export
 
@@ -71,15 +67,8 @@ def folder(
 
 @pytest.fixture
 def address(settings: Settings) -> Iterator[str]:
-    port = free_port()
-    config = uvicorn.Config(create_app(settings), port=port, log_level="critical")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    wait_until(lambda: server.started or not thread.is_alive(), "the server starts")
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    join(thread)
+    with running_live(settings) as live:
+        yield live.url
 
 
 def snippet(*words: str) -> str:
