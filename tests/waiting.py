@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
@@ -17,7 +17,7 @@ LONG_SECONDS = 240.0
 _PAUSE_SECONDS = 0.02
 
 # Settings of a service under test: it may be slow, but what it is asked for comes in the end.
-PATIENT = {"predict_seconds": LONG_SECONDS, "predict_load_seconds": LONG_SECONDS}
+PATIENT: dict[str, Any] = {"predict_seconds": LONG_SECONDS, "predict_load_seconds": LONG_SECONDS}
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ def wait_for_ends(processes: Iterable[psutil.Process]) -> None:
     wait_until(lambda: all(map(has_ended, family)), f"{family} have ended")
 
 
-def end(process: "subprocess.Popen[bytes]") -> None:
+def end(process: "subprocess.Popen[bytes] | psutil.Popen") -> None:
     """Ask it to stop, and kill it if it does not."""
     process.terminate()
     try:

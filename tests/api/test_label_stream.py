@@ -199,7 +199,7 @@ def test_an_error_in_the_middle_does_not_look_like_a_whole_answer(
     )
     with served(settings) as (address, served_runtime):
         url, headers = f"{address}{url_of(clustering)}", {"Accept": accept}
-        asked = {"headers": headers, "timeout": LONG_SECONDS}
+        asked: dict[str, Any] = {"headers": headers, "timeout": LONG_SECONDS}
         assert httpx.get(url, **asked).status_code == 200
         break_database(served_runtime, after_pages=2)
         with pytest.raises(httpx.RemoteProtocolError):
