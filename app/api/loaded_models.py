@@ -11,7 +11,7 @@ from app.core.tables import Model, ModelVersion
 router = APIRouter(prefix="/v1/serving", tags=["models"], responses=responses(422))
 
 
-@router.get("", summary="List the models in memory")
+@router.get("", summary="Models that are loaded")
 def list_loaded(session: SessionDep, tenant: TenantDep, serving: ServingDep) -> schemas.Serving:
     """Of the process that answers."""
     loaded = {message.model.folder: message for message in serving.loaded()}

@@ -17,11 +17,10 @@ def get_thumbnail(runtime: Runtime, tenant: str, sha256: str, size: int) -> byte
         return runtime.storage.read(key)
     # A page of thumbnails is often asked for by several clients at the same time.
     place = f"{runtime.settings.local_dir} {key}"
-    return _being_made.run(place, lambda: _make(runtime, sha256, size))
+    return _being_made.run(place, lambda: _make(runtime, key, sha256, size))
 
 
-def _make(runtime: Runtime, sha256: str, size: int) -> bytes:
-    key = thumbnail_key(sha256, size)
+def _make(runtime: Runtime, key: str, sha256: str, size: int) -> bytes:
     with suppress(FileNotFoundError):  # another call may have made it just before this one
         return runtime.storage.read(key)
     data = runtime.decoders.make_thumbnail(runtime.storage.read(blob_key(sha256)), size)

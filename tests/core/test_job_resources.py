@@ -57,7 +57,7 @@ def test_an_orphan_is_left_to_those_who_take_its_kind(
 def test_a_claim_reads_no_table(runtime: Runtime, takes: tuple[str, ...]) -> None:
     """Ten thousand jobs that have ended must not make it slower."""
     with runtime.db.write() as session:
-        query = jobs._claimable_of_kinds(Job, kinds_for(takes)).compile(
+        query = jobs._claimable_by(Job, takes).compile(
             runtime.db.engine, compile_kwargs={"literal_binds": True}
         )
         plan = [row[3] for row in session.execute(text(f"EXPLAIN QUERY PLAN {query}"))]

@@ -17,11 +17,12 @@ from app.core.tables import Image, Job
 from temi.catalog import DEFAULT_BACKBONE
 from tests.conftest import MakeSettings
 from tests.images import jpeg_bytes, zip_of
+from tests.waiting import wait_until
 from tests.worker.conftest import AddIngest
 from tests.worker.jobs import PICTURES, create, log_of
 from tests.worker.test_helping import Offer, shards
 from tests.worker.test_helping import offer as offer  # a fixture
-from tests.worker.test_runner import _children, _wait, job_row
+from tests.worker.test_runner import _children, job_row
 from tests.worker.tiny import add_dataset
 from worker.presence import presence
 from worker.runner import run_waiting
@@ -62,6 +63,7 @@ def cluster_request(dataset_id: str) -> ClusterRequest:
         dataset_id=dataset_id,
         n_clusters=3,
         backbone=DEFAULT_BACKBONE,
+        precision="float32",
         seed=0,
         n_heads=2,
         steps=20,
@@ -108,7 +110,7 @@ def test_a_hung_helper_is_ended_and_gives_its_piece_up(runtime: Runtime, offer: 
     thread = threading.Thread(target=run_waiting, args=(runtime, threading.Event()))
     thread.start()
     try:
-        _wait(lambda: presence.declined == {job.id}, seconds=10 * STALL_SECONDS)
+        wait_until(lambda: presence.declined == {job.id})
     finally:
         thread.join(10 * STALL_SECONDS)
     assert not thread.is_alive()

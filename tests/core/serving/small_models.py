@@ -65,7 +65,7 @@ class Loader:
         backbone.weights_hash = model.weights_sha256
         embed = backbone.embed
 
-        def embed_later(pixels: torch.Tensor, threads: int) -> torch.Tensor:
+        def embed_later(pixels: torch.Tensor, threads: int = 1) -> torch.Tensor:
             self.computing.wait(60)
             return embed(pixels, threads)
 
