@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from PIL import Image
 
 Color = str | tuple[int, ...]
+ZIP = {"Content-Type": "application/zip"}
+TAR = {"Content-Type": "application/x-tar"}
 
 
 def image_bytes(

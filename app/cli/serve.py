@@ -34,7 +34,7 @@ def serve(host: Host = None, port: Port = None) -> None:
     restrict_new_files(settings)
     _upgrade(settings)
     _greet(settings)
-    commands = {"api": _api_command(settings), "worker": _worker_command()}
+    commands = {"api": _api_command(), "worker": _worker_command()}
     Supervisor(commands, stop_seconds=settings.drain_seconds + _MORE_SECONDS).run()
 
 
@@ -42,7 +42,7 @@ def api(host: Host = None, port: Port = None) -> None:
     """Run only the API: the workers and the database are elsewhere."""
     settings = _settings(host, port)
     restrict_new_files(settings)
-    os.execv(sys.executable, _api_command(settings))  # noqa: S606
+    os.execv(sys.executable, _api_command())  # noqa: S606
 
 
 def worker(takes: Takes = None) -> None:
@@ -101,14 +101,8 @@ def _settings(host: str | None, port: int | None) -> Settings:
     return settings
 
 
-def _api_command(settings: Settings) -> list[str]:
-    return [
-        *(sys.executable, "-m", "uvicorn", "app.main:create_app", "--factory"),
-        *("--host", settings.host, "--port", str(settings.port)),
-        *("--workers", str(settings.api_workers)),
-        *("--no-access-log", "--log-level", "warning"),
-        *("--timeout-graceful-shutdown", str(settings.drain_seconds)),
-    ]
+def _api_command() -> list[str]:
+    return [sys.executable, "-m", "app.server"]
 
 
 def _worker_command() -> list[str]:

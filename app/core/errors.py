@@ -45,6 +45,24 @@ class Forbidden(ServiceError):
     code = "forbidden"
 
 
+class FirstKeyIsLocal(Forbidden):
+    """The first key is made on the machine of the service, never by a request."""
+
+    code = "first_key_is_local"
+
+
+class ForeignOrigin(Forbidden):
+    """A page of another site made a browser send the request."""
+
+    code = "foreign_origin"
+
+
+class HostNotAllowed(ServiceError):
+    """The request names a host that this service does not answer to."""
+
+    code = "host_not_allowed"
+
+
 class RateLimited(ServiceError):
     code = "rate_limited"
 
@@ -175,6 +193,12 @@ class ModelFileInvalid(InvalidRequest):
 
 class BodyTooLarge(ServiceError):
     code = "body_too_large"
+
+
+class BodyTimeout(ServiceError):
+    """The sender stopped, or sends more slowly than is waited for."""
+
+    code = "body_timeout"
 
 
 class TooManyParts(ServiceError):

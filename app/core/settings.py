@@ -81,6 +81,12 @@ class Settings(BaseSettings):
     )
     host: str = Field(default="127.0.0.1", description="Address the API binds to.")
     port: int = Field(default=8000, ge=1, le=65535, description="Port the API binds to.")
+    allowed_hosts: Names = Field(
+        default=(),
+        description="Host names, by comma, that the API answers to besides `localhost` and "
+        "loopback addresses; `*.example.org` and `*` are understood. Empty: no other as long as "
+        "there is no key, any with a key.",
+    )
     api_key: SecretStr | None = Field(
         default=None,
         description="A key that may do everything in the tenant `default`; more are made with "
@@ -141,6 +147,44 @@ class Settings(BaseSettings):
         default=15.0, gt=0, description="Time between training checkpoints."
     )
 
+    max_connections: int = Field(
+        default=1000,
+        gt=0,
+        description="Most connections of one API process; idle ones make room, then 503.",
+    )
+    max_address_connections: int = Field(
+        default=0,
+        ge=0,
+        description="Most connections of one client address; 0 means no bound, as behind a proxy, "
+        "whose address all clients share.",
+    )
+    max_header_bytes: int = Field(
+        default=64 * 1024, ge=1024, description="Longest head of a request; more get 431."
+    )
+    head_seconds: float = Field(
+        default=10.0, gt=0, description="Time for the head of a request to arrive; then 408."
+    )
+    keep_alive_seconds: float = Field(
+        default=15.0, gt=0, description="An idle connection is closed after this time."
+    )
+    stalled_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="A client that reads nothing of its answer for this time is disconnected.",
+    )
+    body_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        description="Time for a body to arrive, besides what its size gives it; then 408.",
+    )
+    body_bytes_per_second: int = Field(
+        default=8192, gt=0, description="Slowest sender of a large body that is waited for."
+    )
+    max_json_bytes: int = Field(
+        default=1 * MiB,
+        gt=0,
+        description="Largest body of a request that is neither an upload nor a predict request.",
+    )
     max_body_bytes: int = Field(default=64 * GiB, gt=0, description="Largest upload.")
     max_parts: int = Field(default=10_000, gt=0, description="Most files in one multipart upload.")
     max_image_bytes: int = Field(default=100 * MiB, gt=0, description="Largest image file.")
@@ -235,6 +279,18 @@ class Settings(BaseSettings):
     )
     predict_queue_bytes: int = Field(
         default=512 * MiB, gt=0, description="Bytes of images that may wait; more get 429."
+    )
+    predict_arriving_bytes: int = Field(
+        default=512 * MiB,
+        gt=0,
+        description="Bytes of predict requests that are still arriving; more get 429.",
+    )
+    predict_key_share: float = Field(
+        default=0.5,
+        gt=0,
+        le=1,
+        description="Share of the three bounds above that one key may take while another key "
+        "waits.",
     )
     predict_seconds: float = Field(
         default=30.0, gt=0, description="Longest time to answer a predict request; then 429."

@@ -35,10 +35,14 @@ def served(settings: Settings) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 
 
 def _serve(settings: Settings, port: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "uvicorn", "app.main:create_app", "--factory"]
     process = subprocess.Popen(
-        [*command, "--port", str(port), "--log-level", "error"],
-        env=os.environ | {"TEMI_DATA_DIR": str(settings.data_dir), "TEMI_LOG_FORMAT": "json"},
+        [sys.executable, "-m", "app.server"],
+        env=os.environ
+        | {
+            "TEMI_DATA_DIR": str(settings.data_dir),
+            "TEMI_LOG_FORMAT": "json",
+            "TEMI_PORT": str(port),
+        },
         stdout=subprocess.DEVNULL,
     )
 

@@ -17,10 +17,11 @@ from app.core.runtime import Runtime
 from app.core.settings import Settings
 from app.core.tables import Job
 from app.main import create_app
+from app.server import make_config
 from temi_client import TemiClient
 from tests.api.conftest import store_clustering, work_on
 from tests.conftest import MakeSettings, running_api
-from tests.images import jpeg_bytes, png_bytes, zip_of
+from tests.images import ZIP, jpeg_bytes, png_bytes, zip_of
 from tests.waiting import LONG_SECONDS, wait_until
 
 FILES = {
@@ -81,7 +82,7 @@ def running_live(settings: Settings) -> Iterator[Live]:
 
         await app(scope, receive, noting)
 
-    config = uvicorn.Config(recording, port=0, log_config=None, ws="none", lifespan="on")
+    config = make_config(settings, recording, port=0, log_config=None, lifespan="on")
     server, before = uvicorn.Server(config), tempfile.tempdir
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -108,7 +109,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) 
     runtime = Runtime(settings)
     with running_api(settings) as api:
         params = {"name": "Cats & Dogs", "labels_from": "folder"}
-        job = api.post("/v1/datasets", content=zip_of(FILES), params=params).json()
+        job = api.post("/v1/datasets", content=zip_of(FILES), headers=ZIP, params=params).json()
         work_on(runtime, job["id"])
     store_clustering(runtime, job["dataset_id"])
     _end_jobs(runtime)

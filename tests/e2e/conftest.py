@@ -72,7 +72,7 @@ class Service:
         return self.child("celery", "worker.main")
 
     def api(self) -> psutil.Process:
-        return self.child("uvicorn")
+        return self.child("app.server")
 
 
 def _command_line(process: psutil.Process) -> list[str]:

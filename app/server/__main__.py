@@ -1,0 +1,41 @@
+"""`python -m app.server`: the API on the address of the settings, in one or more processes."""
+
+import resource
+import sys
+from contextlib import suppress
+
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from app.core.settings import Settings, get_settings
+from app.server.config import make_config
+
+_OTHER_FILES = 500  # of the database, the storage, the predictor
+
+
+def main() -> None:
+    settings = get_settings()
+    _allow_files(settings)
+    config = make_config(settings)
+    if config.workers > 1:
+        Multiprocess(config, sockets=[config.bind_socket()]).run()
+        return
+    server = uvicorn.Server(config)
+    with suppress(KeyboardInterrupt):
+        server.run()
+    if not server.started:
+        sys.exit(STARTUP_FAILURE)
+
+
+def _allow_files(settings: Settings) -> None:
+    """Each connection is an open file, and some systems allow 1,024 of them at first."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = settings.max_connections + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""uvicorn's configuration from our settings, with the bounds that its protocol is to keep."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+
+from app.core.settings import Settings
+
+_APP = "app.main:create_app"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectionLimits:
+    """Of one process; the reasons are with the settings of the same names."""
+
+    max_connections: int
+    max_address_connections: int
+    max_header_bytes: int
+    head_seconds: float
+    keep_alive_seconds: float
+    stalled_seconds: float
+
+    @classmethod
+    def of(cls, settings: Settings) -> "ConnectionLimits":
+        return cls(**{name: getattr(settings, name) for name in cls.__dataclass_fields__})
+
+
+class ServerConfig(uvicorn.Config):
+    """Reaches the worker processes of uvicorn, and each connection."""
+
+    def __init__(self, app: Any, *, limits: ConnectionLimits, **options: Any) -> None:
+        from app.server.protocol import BoundedProtocol
+
+        self.limits = limits
+        super().__init__(app, http=BoundedProtocol, ws="none", **options)
+        self.timeout_keep_alive = limits.keep_alive_seconds  # type: ignore[assignment]
+
+
+def make_config(settings: Settings, app: Any = None, **options: Any) -> ServerConfig:
+    """For the API of these settings; `app` stands in for the one that is imported by name."""
+    given: dict[str, Any] = {
+        "factory": app is None,
+        "host": settings.host,
+        "port": settings.port,
+        "workers": settings.api_workers,
+        "access_log": False,
+        "log_level": "warning",
+        "timeout_graceful_shutdown": settings.drain_seconds,
+    }
+    return ServerConfig(app or _APP, limits=ConnectionLimits.of(settings), **(given | options))
