@@ -36,7 +36,7 @@ from app.api.draining import notice_stop
 from app.api.errors import install_error_handlers, responses
 from app.api.guard import Access, with_door
 from app.api.metrics import Metrics
-from app.api.middleware import BodyLimit, RequestContext
+from app.api.middleware import RequestContext
 from app.core import tracing
 from app.core.health import Health
 from app.core.logs import configure_logging
@@ -125,11 +125,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         oip.infer,
     ):
         app.include_router(
-            room.router, dependencies=with_door(room.router), responses=responses(401, 403, 429)
+            room.router,
+            dependencies=with_door(room.router),
+            responses=responses(401, 403, 429),
         )
-    for room in (system, oip.server):  # open to everybody: they tell nothing of the collections
+    for room in (
+        system,
+        oip.server,
+        docs,
+    ):  # open to everybody: they tell nothing of the collections
         app.include_router(room.router)
-    app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(tus.TusHeaders)
     app.add_middleware(RequestContext, metrics=app.state.metrics.http)
     return app

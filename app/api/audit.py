@@ -8,12 +8,13 @@ from sqlalchemy import select
 
 from app.api.deps import ListingDep, TenantDep
 from app.api.errors import responses
-from app.api.guard import Door
+from app.api.guard import Door, GuardedRoute
 from app.api.schemas.access import AuditEntry as ShownEntry
 from app.api.schemas.common import Page
 from app.core.tables import AuditEntry
 
 router = APIRouter(
+    route_class=GuardedRoute,
     prefix="/v1/audit",
     tags=["access"],
     dependencies=[Depends(Door("admin"))],

@@ -9,6 +9,7 @@ from app.api import schemas
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _CSV = "path,label,camera\n/photos/1.jpg,cat,X100\ns3://photos/2.jpg,dog,\n"
 _JSON_LINES = '{"path": "/photos/1.jpg", "label": "cat", "camera": "X100"}\n'
+_LINES = {"schema": {"type": "string"}, "example": _JSON_LINES}
 FORM = "multipart/form-data"
 _EXAMPLES: dict[str, dict[str, Any]] = {
     "upload": {"type": "upload", "upload_id": "up_01k9z3m4q5r6s7t8v9w0x1y2z3"},
@@ -29,13 +30,18 @@ def image_body(schema: type[BaseModel]) -> dict[str, Any]:
     }
     content = {
         **dict.fromkeys(
-            ["application/zip", "application/x-tar", "application/gzip", "application/zstd"],
+            [
+                *("application/zip", "application/x-tar", "application/gzip", "application/zstd"),
+                "application/octet-stream",  # of a file whose name tells nothing
+            ],
             _BINARY,
         ),
         FORM: _form("Images, or exactly one archive."),
         "application/json": json_body,
         "text/csv": {"schema": {"type": "string"}, "example": _CSV},
-        "application/x-ndjson": {"schema": {"type": "string"}, "example": _JSON_LINES},
+        **dict.fromkeys(
+            ["application/x-ndjson", "application/ndjson", "application/jsonl"], _LINES
+        ),
     }
     return {"requestBody": {"required": True, "content": content}}
 

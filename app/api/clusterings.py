@@ -8,13 +8,17 @@ from sqlalchemy import select
 from app.api import schemas
 from app.api.deps import ListingDep, RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.api.ranking import RankedListingDep
 from app.core import cluster_statistics, clusterings
 from app.core.gc.holds import discard
 from app.core.tables import EXCLUDED, Assignment, Cluster, Clustering, Image
 
 router = APIRouter(
-    prefix="/v1/clusterings", tags=["clusterings"], responses=responses(401, 422, 503)
+    route_class=GuardedRoute,
+    prefix="/v1/clusterings",
+    tags=["clusterings"],
+    responses=responses(401, 422, 503),
 )
 Revision = {"description": "Found", "headers": {"ETag": {"schema": {"type": "string"}}}}
 

@@ -18,6 +18,7 @@ from app.api.deps import (
     TenantDep,
 )
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.api.ingest import Ingest, WishesDep, start_ingest
 from app.api.quota import check_room
 from app.core import dataset_changes as changes
@@ -27,7 +28,12 @@ from app.core.job_requests.ingest import get_unused_dataset
 from app.core.runtime import Runtime
 from app.core.tables import Dataset, DatasetIssue, Image
 
-router = APIRouter(prefix="/v1/datasets", tags=["datasets"], responses=responses(401, 422, 503))
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/datasets",
+    tags=["datasets"],
+    responses=responses(401, 422, 503),
+)
 
 
 def load_dataset(

@@ -9,12 +9,18 @@ from sqlalchemy.orm import aliased
 from app.api.datasets import DatasetDep
 from app.api.deps import ListingDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.api.schemas.common import Page
 from app.api.schemas.duplicates import Duplicate as ShownDuplicate
 from app.api.schemas.duplicates import DuplicateKind
 from app.core.tables import Duplicate, Image
 
-router = APIRouter(prefix="/v1/datasets", tags=["datasets"], responses=responses(401, 422, 503))
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/datasets",
+    tags=["datasets"],
+    responses=responses(401, 422, 503),
+)
 
 
 @router.get(

@@ -23,6 +23,7 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.Forbidden: 403,
     core.NotFound: 404,
     core.NotAcceptable: 406,
+    core.BodyTimeout: 408,
     core.Conflict: 409,
     core.RevisionStale: 412,
     core.TusVersion: 412,
@@ -33,6 +34,7 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.InvalidRequest: 422,
     core.ImageRejected: 422,
     core.ArchiveRejected: 422,
+    core.HostNotAllowed: 421,
     core.UploadLocked: 423,
     core.RevisionRequired: 428,
     core.QueueFull: 429,
@@ -51,6 +53,7 @@ _JOBS = ("cluster", "sweep", "finetune", "predict", "map", "export")
 _OPERATIONS = ("rename", "merge", "split", "move", "exclude", "undo")
 _SCHEMA_NAMES = _JOBS + _OPERATIONS
 _OIP = re.compile(r"/v2(/|$)")  # the paths of the Open Inference Protocol
+_MOST_FIELDS = 20  # told of in one answer
 _RETRY_AFTER = {429: "2", 503: "5"}
 
 
@@ -121,6 +124,8 @@ def problem(
         headers["X-Request-ID"] = request_id
     if status in _RETRY_AFTER:
         headers.setdefault("Retry-After", _RETRY_AFTER[status])
+    if status == 408:  # the rest of that body is not waited for
+        headers["Connection"] = "close"
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     content = body.model_dump() | ({"error": detail} if for_inference else {})
@@ -152,7 +157,8 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> JSONResponse:
-        fields = [ProblemField(field=_field_of(e), message=e["msg"]) for e in error.errors()]
+        found = error.errors()[:_MOST_FIELDS]
+        fields = [ProblemField(field=_field_of(e), message=e["msg"]) for e in found]
         detail = "; ".join(f"{f.field}: {f.message}" if f.field else f.message for f in fields)
         return problem(request, 422, "invalid_request", detail, fields)
 

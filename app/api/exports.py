@@ -11,6 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.api import schemas
 from app.api.deps import ListingDep, RuntimeDep, SessionDep, TenantDep
 from app.api.errors import problem, responses
+from app.api.guard import GuardedRoute
 from app.api.negotiation import is_known
 from app.api.open_responses import OneDownload
 from app.core.errors import NotFound
@@ -18,7 +19,12 @@ from app.core.exports import files
 from app.core.exports.formats import FORMATS
 from app.core.tables import Export
 
-router = APIRouter(prefix="/v1/exports", tags=["exports"], responses=responses(401, 422, 503))
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/exports",
+    tags=["exports"],
+    responses=responses(401, 422, 503),
+)
 ExportId = Annotated[str, Path(max_length=40)]
 
 

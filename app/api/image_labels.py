@@ -8,10 +8,16 @@ from sqlalchemy import select
 from app.api import schemas
 from app.api.deps import ListingDep, TenantDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.api.images import ImageDep
 from app.core.tables import Assignment, Cluster, Clustering
 
-router = APIRouter(prefix="/v1/images", tags=["images"], responses=responses(401, 404, 422, 503))
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/images",
+    tags=["images"],
+    responses=responses(401, 404, 422, 503),
+)
 
 
 @router.get(

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from app.api.deps import (
     TenantDep,
 )
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.api.open_responses import OneEventStream
 from app.core import finished_jobs, idempotency, jobs
 from app.core.gc.holds import discard
@@ -35,8 +37,11 @@ from app.core.runtime import Runtime
 from app.core.tables import Job, JobCurve, JobLog
 from app.core.webhooks import check_webhook_url
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503))
+router = APIRouter(
+    route_class=GuardedRoute, prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503)
+)
 _POLL_SECONDS = 0.5
+_EVENT_ID = re.compile(r"[0-9]{1,18}")
 _REQUESTS: dict[str, type[JobRequest]] = {
     "cluster": ClusterRequest,
     "sweep": SweepRequest,
@@ -222,7 +227,7 @@ async def job_events(
     the whole job as data. The stream ends with the job. A client that reconnects with
     `Last-Event-ID` is told only what is newer. The stream also ends when this process of the
     service stops; another one goes on with it."""
-    seen = int(last_event_id) if last_event_id and last_event_id.isdecimal() else 0
+    seen = _version_of(last_event_id)
     status = job.status if seen else None
     row: Job | None = job
     while row is not None:
@@ -239,6 +244,11 @@ async def job_events(
             return
         await asyncio.sleep(_POLL_SECONDS)
         row = await run_in_threadpool(_reload, runtime, job.id)
+
+
+def _version_of(event_id: str | None) -> int:
+    """0, as if none were given, for what is no id of ours."""
+    return int(event_id) if event_id and _EVENT_ID.fullmatch(event_id) else 0
 
 
 def _reload(runtime: Runtime, job_id: str) -> Job | None:

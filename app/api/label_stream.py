@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.api.deps import RuntimeDep, TenantDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.api.negotiation import choose_media_type, is_known
 from app.api.open_responses import OneDownload
 from app.core.clusterings import get_clustering
@@ -33,7 +34,12 @@ from app.core.revisions import (
 )
 from app.core.tables import Clustering, Dataset
 
-router = APIRouter(prefix="/v1/datasets", tags=["datasets"], responses=responses(401, 422, 503))
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/datasets",
+    tags=["datasets"],
+    responses=responses(401, 422, 503),
+)
 
 Pages = Iterator[list[LabelledImage]]
 _ENCODERS: dict[str, Callable[[Pages, RevisionView], Iterator[bytes]]] = {

@@ -6,9 +6,12 @@ from sqlalchemy import select
 from app.api import schemas
 from app.api.deps import ServingDep, SessionDep, TenantDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.core.tables import Model, ModelVersion
 
-router = APIRouter(prefix="/v1/serving", tags=["models"], responses=responses(422))
+router = APIRouter(
+    route_class=GuardedRoute, prefix="/v1/serving", tags=["models"], responses=responses(422)
+)
 
 
 @router.get("", summary="Models that are loaded")

@@ -5,6 +5,7 @@ from fastapi.responses import FileResponse
 
 from app.api.deps import RuntimeDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.api.jobs import JobDep
 from app.api.open_responses import OneDownload
 from app.core.datasets import OPEN
@@ -12,7 +13,9 @@ from app.core.errors import JobUnfinished, NotFound
 from app.core.job_requests.map import map_key
 from app.core.tables import Job
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503))
+router = APIRouter(
+    route_class=GuardedRoute, prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503)
+)
 
 _ARROW = "application/vnd.apache.arrow.file"
 

@@ -1,29 +1,23 @@
-"""Around every request: a request id, a bound on the body, a metric and a log line."""
+"""Around every request: a request id, a metric and a log line."""
 
 import re
 import time
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import structlog
-from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.errors import problem
 from app.api.metrics import HttpMetrics
 from app.core import tracing
-from app.core.errors import BodyTooLarge
 from app.core.logs import bind_task
-from app.core.settings import MiB, Settings
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
-_UPLOADS = re.compile(r"/v1/datasets(/[^/]+/images)?|/v1/uploads(/[^/]+)?")
-_OTHER_BODIES = 1 * MiB  # JSON requests
 _QUIET = ("/livez", "/readyz", "/metrics", "/v2/health/live", "/v2/health/ready")
 log = structlog.get_logger()
 
@@ -99,61 +93,3 @@ class _Exchange:
 
 def _traced(scope: Scope, headers: Headers) -> AbstractContextManager["Span | None"]:
     return nullcontext() if scope["path"] in _QUIET else tracing.request_span(headers)
-
-
-class BodyLimit:
-    """Counts the bytes that really arrive: a declared length may be missing or a lie."""
-
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app = app
-        self._settings = settings
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        limit = self._limit(scope)
-        declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdecimal() and int(declared) > limit:
-            await self._refuse(scope, receive, send, limit)
-            return
-        received, exceeded, started = 0, False, False
-
-        async def counted() -> Message:
-            nonlocal received, exceeded
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > limit:
-                exceeded = True
-                raise BodyTooLarge(_too_large(limit))
-            return message
-
-        async def send_unless_exceeded(message: Message) -> None:
-            # Form and JSON parsing turn the error above into one of their own.
-            nonlocal started
-            if exceeded and not started:
-                return
-            started = True
-            await send(message)
-
-        with suppress(BodyTooLarge):
-            await self._app(scope, counted, send_unless_exceeded)
-        if exceeded and not started:
-            await self._refuse(scope, receive, send, limit)
-
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
-        answer = problem(Request(scope), 413, BodyTooLarge.code, _too_large(limit))
-        await answer(scope, receive, send)
-
-    def _limit(self, scope: Scope) -> int:
-        if _UPLOADS.fullmatch(scope["path"]):
-            return self._settings.max_body_bytes
-        if scope["path"] == "/v1/models:import":
-            return self._settings.max_model_bytes
-        if scope["path"].endswith((":predict", "/infer")):
-            return self._settings.max_predict_bytes
-        return _OTHER_BODIES
-
-
-def _too_large(limit: int) -> str:
-    return f"The body is larger than the {limit:,} bytes that this service accepts here."

@@ -16,12 +16,16 @@ from app.api.deps import (
     SessionDep,
 )
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.api.models import ModelDep, Name
 from app.core import idempotency, registry
 from app.core.tables import ModelAliasChange
 
 router = APIRouter(
-    prefix="/v1/models/{name}/aliases", tags=["models"], responses=responses(401, 404, 422, 503)
+    route_class=GuardedRoute,
+    prefix="/v1/models/{name}/aliases",
+    tags=["models"],
+    responses=responses(401, 404, 422, 503),
 )
 Alias = Annotated[str, Path(max_length=64)]
 

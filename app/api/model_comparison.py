@@ -7,11 +7,17 @@ from fastapi import APIRouter, Query
 from app.api import schemas
 from app.api.deps import SessionDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.api.models import ModelDep
 from app.core import registry
 from app.core.registry.comparison import compare
 
-router = APIRouter(prefix="/v1/models", tags=["models"], responses=responses(401, 422, 503))
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/models",
+    tags=["models"],
+    responses=responses(401, 422, 503),
+)
 Side = Annotated[int, Query(ge=1, le=2**31 - 1, description="A version.")]
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app.api import schemas
 from app.api.deps import ActorDep, IdempotencyKeyHeader, ReferencesDep, RuntimeDep, TenantDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.api.models import Name, Version
 from app.api.open_responses import OneDownload
 from app.api.quota import check_room
@@ -28,7 +29,12 @@ from app.core.registry.deletion import FOLDER
 from app.core.runtime import Runtime
 from app.core.storage import raise_if_full
 
-router = APIRouter(prefix="/v1/models", tags=["models"], responses=responses(401, 422, 503))
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/models",
+    tags=["models"],
+    responses=responses(401, 422, 503),
+)
 _BUFFER = 1024 * 1024
 _MEDIA_TYPE = "application/zip"
 _BODY = {

@@ -9,12 +9,18 @@ from sqlalchemy import select
 from app.api import schemas
 from app.api.deps import ListingDep, ReferencesDep, RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.core import registry
 from app.core.gc.holds import discard
 from app.core.registry import deletion
 from app.core.tables import Model, ModelVersion
 
-router = APIRouter(prefix="/v1/models", tags=["models"], responses=responses(401, 422, 503))
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/models",
+    tags=["models"],
+    responses=responses(401, 422, 503),
+)
 
 Name = Annotated[str, Path(max_length=100, description="The model's name.")]
 Version = Annotated[int, Path(ge=1, le=2**31 - 1)]

@@ -12,6 +12,7 @@ from app.api import schemas
 from app.api.clusterings import ClusteringDep
 from app.api.deps import IdempotencyKeyHeader, ListingDep, RuntimeDep, TenantDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.core import idempotency, operations
 from app.core.errors import InvalidRequest, RevisionRequired
 from app.core.runtime import Runtime
@@ -19,6 +20,7 @@ from app.core.splitting import divide
 from app.core.tables import ClusteringOperation
 
 router = APIRouter(
+    route_class=GuardedRoute,
     prefix="/v1/clusterings/{clustering_id}/operations",
     tags=["clusterings"],
     responses=responses(401, 404, 422, 503),

@@ -13,7 +13,7 @@ from app.api import schemas
 from app.api.bodies import predict_body
 from app.api.deps import IdempotencyKeyHeader
 from app.api.errors import responses
-from app.api.guard import Door
+from app.api.guard import Door, GuardedRoute
 from app.api.jobs import accept_job, accepted
 from app.api.models import Version
 from app.api.predict_place import place_in_line
@@ -25,6 +25,7 @@ from app.core.serving.admission import Place
 from app.core.serving.references import References, Target
 
 router = APIRouter(
+    route_class=GuardedRoute,
     prefix="/v1/models",
     tags=["models"],
     responses=responses(401, 403, 404, 409, 413, 422, 429, 503),

@@ -17,10 +17,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.deps import ActorDep, RuntimeDep, TenantDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
+from app.api.request_bodies import media_type_of
 from app.core import uploads
 from app.core.access.actor import Actor
 from app.core.access.quota import check_room_for_upload
 from app.core.errors import (
+    BodyTimeout,
     BodyTooLarge,
     ChecksumMismatch,
     InvalidRequest,
@@ -49,7 +52,9 @@ def check_version(
         raise TusVersion(f"Send `Tus-Resumable: {_VERSION}`; no other version is spoken here.")
 
 
-router = APIRouter(prefix=_PATH, tags=["uploads"], responses=responses(401, 422, 503))
+router = APIRouter(
+    route_class=GuardedRoute, prefix=_PATH, tags=["uploads"], responses=responses(401, 422, 503)
+)
 _versioned = [Depends(check_version)]
 UploadId = Annotated[str, Path(max_length=40)]
 Offset = Annotated[int, Header(ge=0, lt=2**62, description="Where this piece starts.")]
@@ -115,7 +120,7 @@ async def create_upload(
     if upload_length > limit:
         raise BodyTooLarge(f"This service accepts uploads of {limit:,} bytes.")
     attributes = {"metadata": _checked_metadata(upload_metadata)} if upload_metadata else {}
-    has_body = _media_type(request) == _CHUNK_TYPE
+    has_body = media_type_of(request) == _CHUNK_TYPE
     upload = await run_in_threadpool(_create, runtime, actor, upload_length, attributes)
     offset = await _receive(request, runtime, upload, 0, upload_checksum) if has_body else 0
     headers = {"Location": f"{_PATH}/{upload.id}", **_state(upload, offset)}
@@ -156,7 +161,7 @@ async def append_to_upload(
     upload_checksum: ChecksumHeader = None,
 ) -> Response:
     """Whatever arrives is kept, also if the connection breaks: ask with HEAD where to go on."""
-    if _media_type(request) != _CHUNK_TYPE:
+    if media_type_of(request) != _CHUNK_TYPE:  # also if there is no body at all
         raise UnsupportedMediaType(f"Send the piece as `{_CHUNK_TYPE}`.")
     upload = await run_in_threadpool(_load, runtime, tenant, upload_id)
     offset = await _receive(request, runtime, upload, upload_offset, upload_checksum)
@@ -238,7 +243,7 @@ async def _pieces(request: Request) -> AsyncIterator[bytes]:
     while True:
         try:
             buffer += await asyncio.wait_for(anext(stream), _IDLE_SECONDS)
-        except (StopAsyncIteration, ClientDisconnect, TimeoutError):
+        except (StopAsyncIteration, ClientDisconnect, TimeoutError, BodyTimeout):
             break
         if len(buffer) >= _BUFFER:
             yield bytes(buffer)
@@ -249,10 +254,6 @@ async def _pieces(request: Request) -> AsyncIterator[bytes]:
 def _state(upload: Upload, offset: int) -> dict[str, str]:
     expires = formatdate(upload.expires_at, usegmt=True)
     return {"Upload-Offset": str(offset), "Upload-Expires": expires}
-
-
-def _media_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _checked_metadata(header: str) -> str:

@@ -8,10 +8,13 @@ from sqlalchemy import and_, select
 from app.api import schemas
 from app.api.deps import ListingDep, RuntimeDep, TenantDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.core.tables import Job, Worker
 from app.core.workers import heard_of
 
-router = APIRouter(prefix="/v1/workers", tags=["workers"], responses=responses(422, 503))
+router = APIRouter(
+    route_class=GuardedRoute, prefix="/v1/workers", tags=["workers"], responses=responses(422, 503)
+)
 
 
 @router.get("", response_model=schemas.Page[schemas.Worker], summary="List workers by name")

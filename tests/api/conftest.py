@@ -19,7 +19,7 @@ from app.core.settings import Settings
 from app.core.storage import LocalStorage, Storage, open_storage
 from app.core.tables import Clustering, Dataset, Image
 from tests.conftest import MakeClient, running_api
-from tests.images import jpeg_bytes, png_bytes, zip_of
+from tests.images import ZIP, jpeg_bytes, png_bytes, zip_of
 from tests.model_files import small_files, small_manifest, write_files
 from worker import child
 from worker.context import JobContext
@@ -34,7 +34,7 @@ COLORS = {"red": "#d02020", "green": "#20d020", "blue": "#2020d0"}
 
 def upload(client: TestClient, files: dict[str, bytes], **params: str) -> Json:
     """Send a zip; returns the job."""
-    answer = client.post("/v1/datasets", content=zip_of(files), params=params)
+    answer = client.post("/v1/datasets", content=zip_of(files), headers=ZIP, params=params)
     assert answer.status_code == 202, answer.text
     job: Json = answer.json()
     return job

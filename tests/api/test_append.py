@@ -9,14 +9,16 @@ from app.core.images import ImageFacts
 from app.core.runtime import Runtime
 from app.core.tables import Duplicate, Image
 from tests.api.conftest import Json, Work, upload, work_on
-from tests.images import jpeg_bytes, png_bytes, tar_of, zip_of
+from tests.images import TAR, ZIP, jpeg_bytes, png_bytes, tar_of, zip_of
 
 _FIRST = {"a.png": png_bytes("red"), "b.png": png_bytes("green")}
 _MORE = {"c/c.png": png_bytes("blue"), "again.png": png_bytes("red"), "bad.txt": b"text"}
 
 
 def _append(client: TestClient, dataset_id: str, files: dict[str, bytes], **params: str) -> Json:
-    answer = client.post(f"/v1/datasets/{dataset_id}/images", content=tar_of(files), params=params)
+    answer = client.post(
+        f"/v1/datasets/{dataset_id}/images", content=tar_of(files), headers=TAR, params=params
+    )
     assert answer.status_code == 202, answer.text
     job: Json = answer.json()
     assert answer.headers["Location"] == f"/v1/jobs/{job['id']}"
@@ -124,7 +126,7 @@ def test_new_images_are_not_to_be_seen_before_the_end(
 def test_a_dataset_in_use_is_not_added_to(client: TestClient, work: Work, runtime: Runtime) -> None:
     job = upload(client, _FIRST)
     url = f"/v1/datasets/{job['dataset_id']}/images"
-    answer = client.post(url, content=zip_of(_MORE))
+    answer = client.post(url, content=zip_of(_MORE), headers=ZIP)
     assert (answer.status_code, answer.json()["code"]) == (409, "dataset_in_use")
     assert len(list((runtime.settings.blob_dir / "uploads").iterdir())) == 1
 
@@ -141,15 +143,15 @@ def test_the_same_addition_twice_is_one(client: TestClient, work: Work) -> None:
     job = upload(client, _FIRST)
     work(job["id"])
     url, key = f"/v1/datasets/{job['dataset_id']}/images", {"Idempotency-Key": "k"}
-    one = client.post(url, content=zip_of(_MORE), headers=key)
+    one = client.post(url, content=zip_of(_MORE), headers=key | ZIP)
     work(one.json()["id"])
-    two = client.post(url, content=zip_of(_MORE), headers=key)
+    two = client.post(url, content=zip_of(_MORE), headers=key | ZIP)
     assert one.json() == two.json()
     assert len(_names(client, job["dataset_id"])) == 4
-    other = client.post("/v1/datasets", content=zip_of(_MORE), headers=key)
+    other = client.post("/v1/datasets", content=zip_of(_MORE), headers=key | ZIP)
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
 
 
 def test_a_dataset_that_is_not_there(client: TestClient) -> None:
-    answer = client.post("/v1/datasets/ds_none/images", content=zip_of(_MORE))
+    answer = client.post("/v1/datasets/ds_none/images", content=zip_of(_MORE), headers=ZIP)
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

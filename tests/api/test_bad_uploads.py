@@ -17,7 +17,7 @@ from app.core.tables import Dataset, Job
 from tests.api.conftest import Work, upload
 from tests.conftest import MakeClient, MakeSettings
 from tests.core.archives import attacks
-from tests.images import jpeg_bytes, png_bytes, tar_of, zip_of
+from tests.images import ZIP, jpeg_bytes, png_bytes, tar_of, zip_of
 
 _BOUNDARY = {"Content-Type": "multipart/form-data; boundary=b"}
 
@@ -69,7 +69,7 @@ def _link() -> bytes:
 def test_archives_that_are_refused_at_once(
     client: TestClient, runtime: Runtime, body: bytes, code: str
 ) -> None:
-    _expect(client.post("/v1/datasets", content=body), 422, code, runtime)
+    _expect(client.post("/v1/datasets", content=body, headers=ZIP), 422, code, runtime)
 
 
 def test_too_many_members(
@@ -77,7 +77,9 @@ def test_too_many_members(
 ) -> None:
     client = make_client(make_settings(max_archive_members=2))
     body = zip_of({f"{i}.png": b"x" for i in range(3)})
-    _expect(client.post("/v1/datasets", content=body), 422, "archive_too_large", runtime)
+    _expect(
+        client.post("/v1/datasets", content=body, headers=ZIP), 422, "archive_too_large", runtime
+    )
 
 
 def _device() -> bytes:
@@ -113,7 +115,7 @@ def _device() -> bytes:
 def test_archives_that_the_job_refuses(
     client: TestClient, work: Work, body: bytes, code: str
 ) -> None:
-    job = client.post("/v1/datasets", content=body).json()
+    job = client.post("/v1/datasets", content=body, headers=ZIP).json()
     work(job["id"])
     ended = client.get(f"/v1/jobs/{job['id']}").json()
     assert (ended["status"], ended["error"]["code"]) == ("failed", code)
@@ -141,15 +143,17 @@ def test_every_place_for_uploads_has_the_same_limit(
 ) -> None:
     client = make_client(make_settings(max_body_bytes=2 * 1024 * 1024))
     large, larger = bytes(1024 * 1024 + 1), bytes(2 * 1024 * 1024 + 1)
-    for method, path, status in (
-        ("POST", "/v1/datasets/ds_none/images", 404),
-        ("PATCH", "/v1/uploads/up_none", 412),
-        ("POST", "/v1/uploads", 412),
-        ("PATCH", "/v1/datasets/ds_none", 413),
-        ("POST", "/v1/datasets/ds_none/images:delete", 413),
+    piece, json = "application/offset+octet-stream", "application/json"
+    for method, path, kind, status in (
+        ("POST", "/v1/datasets/ds_none/images", "application/zip", 404),
+        ("PATCH", "/v1/uploads/up_none", piece, 412),
+        ("POST", "/v1/uploads", piece, 412),
+        ("PATCH", "/v1/datasets/ds_none", json, 413),
+        ("POST", "/v1/datasets/ds_none/images:delete", json, 413),
     ):
-        assert client.request(method, path, content=large).status_code == status
-        answer = client.request(method, path, content=larger)
+        headers = {"Content-Type": kind}
+        assert client.request(method, path, content=large, headers=headers).status_code == status
+        answer = client.request(method, path, content=larger, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
 
 
@@ -162,7 +166,7 @@ def test_an_archive_in_an_archive_is_not_opened(client: TestClient, work: Work) 
 
 def test_a_bomb_in_zstd_fails_the_job(client: TestClient, work: Work) -> None:
     body = zstandard.compress(tar_of({f"{i}.png": bytes(1024 * 1024) for i in range(30)}))
-    job = client.post("/v1/datasets", content=body).json()
+    job = client.post("/v1/datasets", content=body, headers=ZIP).json()
     work(job["id"])
     assert client.get(f"/v1/jobs/{job['id']}").json()["error"]["code"] == "archive_too_large"
 
@@ -172,7 +176,7 @@ def test_a_declared_length_over_the_limit(
     make_client: MakeClient, make_settings: MakeSettings, runtime: Runtime, form: bool
 ) -> None:
     client = make_client(make_settings(max_body_bytes=1000))
-    body: dict[str, Any] = {"content": bytes(1001)}
+    body: dict[str, Any] = {"content": bytes(1001), "headers": ZIP}
     if form:
         body = {"files": [("files", ("a.png", bytes(1001)))]}
     _expect(client.post("/v1/datasets", **body), 413, "body_too_large", runtime)
@@ -190,7 +194,7 @@ def test_real_bytes_over_the_limit(
     client = make_client(make_settings(max_body_bytes=1000))
     head = b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.png"\r\n\r\n'
     body = (head if form else b"PK\x03\x04") + bytes(1000)
-    headers = _BOUNDARY if form else {}
+    headers = _BOUNDARY if form else ZIP
     answer = client.post("/v1/datasets", content=_chunks(body), headers=headers)
     _expect(answer, 413, "body_too_large", runtime)
 
@@ -199,14 +203,17 @@ def test_a_length_that_lies_is_counted_too(
     make_client: MakeClient, make_settings: MakeSettings, runtime: Runtime
 ) -> None:
     client = make_client(make_settings(max_body_bytes=1000))
-    answer = client.post("/v1/datasets", content=bytes(1001), headers={"Content-Length": "10"})
+    answer = client.post(
+        "/v1/datasets", content=bytes(1001), headers={"Content-Length": "10"} | ZIP
+    )
     _expect(answer, 413, "body_too_large", runtime)
 
 
 def test_a_json_body_over_the_limit(client: TestClient, runtime: Runtime) -> None:
     body = b'{"dataset_id": "' + b"x" * 1024 * 1024 + b'"}'
     for content in (body, _chunks(body)):
-        answer = client.post("/v1/jobs", content=content)
+        headers = {"Content-Type": "application/json"}
+        answer = client.post("/v1/jobs", content=content, headers=headers)
         _expect(answer, 413, "body_too_large", runtime)
 
 
@@ -226,6 +233,9 @@ def test_too_many_parts(
         pytest.param(b"", _BOUNDARY["Content-Type"], id="nothing"),
         pytest.param(b"--b--\r\n", _BOUNDARY["Content-Type"], id="no part"),
         pytest.param(b"--b\r\n", "multipart/form-data", id="no boundary"),
+        pytest.param(
+            b"--b\r\n", f"multipart/form-data; boundary={'b' * 5000}", id="overlong boundary"
+        ),
         pytest.param(
             b'--b\r\nContent-Disposition: form-data; name="x"\r\n\r\nvalue\r\n--b--\r\n',
             _BOUNDARY["Content-Type"],
@@ -258,7 +268,9 @@ def test_an_archive_beside_other_files_in_a_form(client: TestClient, runtime: Ru
 
 @pytest.mark.parametrize("query", ["name=", "name=" + "x" * 201, "labels_from=names"])
 def test_bad_parameters(client: TestClient, runtime: Runtime, query: str) -> None:
-    answer = client.post(f"/v1/datasets?{query}", content=zip_of({"a.png": png_bytes()}))
+    answer = client.post(
+        f"/v1/datasets?{query}", content=zip_of({"a.png": png_bytes()}), headers=ZIP
+    )
     _expect(answer, 422, "invalid_request", runtime)
 
 
@@ -270,8 +282,10 @@ def test_a_full_disk(
     full = make_settings(data_dir=small_disk, database_url=settings.sqlalchemy_url)
     client = make_client(full)
     small, large = zip_of({"a.png": png_bytes()}), b"PK\x03\x04" + bytes(3 * 1024 * 1024)
-    kept = client.post("/v1/datasets", content=small).json()
-    body: dict[str, Any] = {"files": [("files", ("a.zip", large))]} if form else {"content": large}
+    kept = client.post("/v1/datasets", content=small, headers=ZIP).json()
+    body: dict[str, Any] = {"content": large, "headers": ZIP}
+    if form:
+        body = {"files": [("files", ("a.zip", large))]}
     answer = client.post("/v1/datasets", **body)
     assert (answer.status_code, answer.json()["code"]) == (507, "storage_full")
     listed = client.get("/v1/datasets").json()["data"]
@@ -279,7 +293,7 @@ def test_a_full_disk(
     assert list(full.temporary_dir.iterdir()) == []
     uploads = list((full.blob_dir / "uploads").iterdir())
     assert [path.read_bytes() for path in uploads] == [small]
-    assert client.post("/v1/datasets", content=small).status_code == 202
+    assert client.post("/v1/datasets", content=small, headers=ZIP).status_code == 202
 
 
 @pytest.mark.parametrize("pack", [zip_of, tar_of])
@@ -289,7 +303,7 @@ def test_lists_stay_small_however_long_names_are(
     """A name may be long, the row of it is not: a page has up to a thousand of them."""
     good = {f"{number:02}{'n' * 3_000}.png": png_bytes() for number in range(20)}
     bad = {f"{number:02}{'b' * 3_000}.png": b"text" for number in range(10)}
-    job = client.post("/v1/datasets", content=pack(good | bad)).json()
+    job = client.post("/v1/datasets", content=pack(good | bad), headers=ZIP).json()
     work(job["id"])
     for part, count in (("images", 20), ("issues", 10)):
         answer = client.get(f"/v1/datasets/{job['dataset_id']}/{part}", params={"limit": 1000})

@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from app.core import errors as core
 from app.core.settings import Settings
 from tests.conftest import MakeClient, MakeSettings
+from tests.images import ZIP
 from tests.servers import free_port
 
 
@@ -54,7 +55,7 @@ def test_fields_are_named(client: TestClient) -> None:
 
 def test_a_body_that_is_too_large(make_client: MakeClient, make_settings: MakeSettings) -> None:
     client = make_client(make_settings(max_body_bytes=10))
-    answer = client.post("/v1/datasets", content=bytes(11))
+    answer = client.post("/v1/datasets", content=bytes(11), headers=ZIP)
     _expect_problem(answer, 413, "body_too_large", "/v1/datasets")
 
 

@@ -9,7 +9,7 @@ from app.core.idempotency import in_flight
 from app.core.settings import Settings
 from tests.api.conftest import Json
 from tests.conftest import MakeClient
-from tests.images import png_bytes, zip_of
+from tests.images import ZIP, png_bytes, zip_of
 
 _KEY = {"Idempotency-Key": "key-1"}
 _BODY = zip_of({"a.png": png_bytes()})
@@ -21,7 +21,7 @@ def _datasets(client: TestClient) -> int:
 
 def test_the_same_upload_twice_is_one_dataset(any_client: TestClient) -> None:
     first, second = (
-        any_client.post("/v1/datasets?name=x", content=_BODY, headers=_KEY) for _ in range(2)
+        any_client.post("/v1/datasets?name=x", content=_BODY, headers=_KEY | ZIP) for _ in range(2)
     )
     assert first.status_code == second.status_code == 202
     assert first.json() == second.json()
@@ -31,7 +31,7 @@ def test_the_same_upload_twice_is_one_dataset(any_client: TestClient) -> None:
 
 def test_without_a_key_there_are_two(client: TestClient) -> None:
     for _ in range(2):
-        client.post("/v1/datasets", content=_BODY)
+        client.post("/v1/datasets", content=_BODY, headers=ZIP)
     assert _datasets(client) == 2
 
 
@@ -46,15 +46,15 @@ def test_without_a_key_there_are_two(client: TestClient) -> None:
 def test_the_same_key_for_another_upload_is_refused(
     client: TestClient, query: str, body: bytes
 ) -> None:
-    client.post("/v1/datasets?name=x", content=_BODY, headers=_KEY)
-    answer = client.post(f"/v1/datasets{query}", content=body, headers=_KEY)
+    client.post("/v1/datasets?name=x", content=_BODY, headers=_KEY | ZIP)
+    answer = client.post(f"/v1/datasets{query}", content=body, headers=_KEY | ZIP)
     assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_mismatch")
     assert _datasets(client) == 1
 
 
 def test_a_refused_upload_leaves_no_file(client: TestClient, settings: Settings) -> None:
     for body in (_BODY, _BODY, zip_of({"b.png": png_bytes("blue")})):
-        client.post("/v1/datasets", content=body, headers=_KEY)
+        client.post("/v1/datasets", content=body, headers=_KEY | ZIP)
     assert len(list((settings.blob_dir / "uploads").iterdir())) == 1
 
 
@@ -63,15 +63,16 @@ def test_a_twin_that_still_runs(client: TestClient, dataset: Json, path: str) ->
     body = {"json": {"dataset_id": dataset["id"], "n_clusters": 2}}
     with in_flight("default", "key-1"):
         arguments = body if path == "/v1/jobs" else {"content": _BODY}
-        answer = client.post(path, headers=_KEY, **arguments)
+        headers = _KEY if path == "/v1/jobs" else _KEY | ZIP
+        answer = client.post(path, headers=headers, **arguments)
         assert (answer.status_code, answer.json()["code"]) == (409, "idempotency_in_progress")
     arguments = body if path == "/v1/jobs" else {"content": _BODY}
-    assert client.post(path, headers=_KEY, **arguments).status_code == 202
+    assert client.post(path, headers=headers, **arguments).status_code == 202
 
 
 def test_a_refused_request_does_not_use_up_its_key(client: TestClient) -> None:
-    assert client.post("/v1/datasets", content=b"no", headers=_KEY).status_code == 422
-    assert client.post("/v1/datasets", content=_BODY, headers=_KEY).status_code == 202
+    assert client.post("/v1/datasets", content=b"no", headers=_KEY | ZIP).status_code == 422
+    assert client.post("/v1/datasets", content=_BODY, headers=_KEY | ZIP).status_code == 202
 
 
 def test_the_same_job_twice_is_one_job(client: TestClient, dataset: Json) -> None:
@@ -87,7 +88,7 @@ def test_the_same_job_twice_is_one_job(client: TestClient, dataset: Json) -> Non
 
 @pytest.mark.parametrize("key", ["", "x" * 201])
 def test_keys_of_a_senseless_length(client: TestClient, key: str) -> None:
-    answer = client.post("/v1/datasets", content=_BODY, headers={"Idempotency-Key": key})
+    answer = client.post("/v1/datasets", content=_BODY, headers={"Idempotency-Key": key} | ZIP)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
@@ -103,7 +104,7 @@ def test_twins_in_two_processes(
         assert client.get("/v1/datasets").status_code == 200
 
     def post(client: TestClient) -> tuple[int, str]:
-        answer = client.post("/v1/datasets", content=_BODY, headers=_KEY)
+        answer = client.post("/v1/datasets", content=_BODY, headers=_KEY | ZIP)
         return answer.status_code, answer.json().get("id", answer.text)
 
     with ThreadPoolExecutor(4) as pool:

@@ -91,3 +91,14 @@ def test_a_senseless_last_event_id_is_the_same_as_none(client: TestClient, datas
         headers = {b"Last-Event-ID": last.encode()}
         answer = client.get(f"/v1/jobs/{job['id']}/events", headers=headers)
         assert len(_events(answer.text)) == 1
+
+
+def test_an_event_id_that_is_none_of_ours(client: TestClient, runtime: Runtime) -> None:
+    """As if it were not given: a number may be too long to be read."""
+    job = upload(client, {"a.png": png_bytes()})
+    with runtime.db.write() as session:
+        claim(session, job["id"], worker="w", lease_seconds=60)
+        finish(session, job["id"], 1, status="succeeded", result={})
+    for last in ("9" * 5000, "x", "-1", "1.5"):
+        events = _follow(client, job["id"], last)
+        assert [event["data"]["status"] for event in events] == ["succeeded"]

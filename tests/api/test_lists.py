@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from app.core.runtime import Runtime
 from tests.api.conftest import store_clustering, upload, work_on
-from tests.images import png_bytes
+from tests.images import ZIP, png_bytes
 
 _NUMBERED = ("images", "issues", "clusters", "versions")
 
@@ -107,5 +107,7 @@ def test_a_zero_byte_anywhere_is_no_server_error(any_client: TestClient) -> None
     body = {"dataset_id": "\x00", "n_clusters": 2}
     assert any_client.post("/v1/jobs", json=body).status_code in (404, 422)
     assert any_client.post("/v1/jobs/%00:cancel").status_code in (404, 422)
-    answer = any_client.post("/v1/datasets?name=a%00b", content=b"PK\x05\x06" + bytes(18))
+    answer = any_client.post(
+        "/v1/datasets?name=a%00b", content=b"PK\x05\x06" + bytes(18), headers=ZIP
+    )
     assert answer.status_code in (202, 422)

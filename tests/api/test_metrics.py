@@ -37,7 +37,7 @@ def test_requests_by_route(client: TestClient) -> None:
     client.get("/v1/datasets/none")
     client.get("/no/such/path")
     client.request("BREW", "/v1/datasets")
-    client.post("/v1/jobs", content=b"x" * 100)
+    client.post("/v1/jobs", content=b"x" * 100, headers={"Content-Type": "application/json"})
     shown = figures(client)
     route = "{method=GET}{route=/v1/datasets/{dataset_id}}"
     assert shown[f"temi_http_requests_total{route}{{status=404}}"] == 1

@@ -12,6 +12,7 @@ from app.core.runtime import Runtime
 from tests.api.conftest import Json, MakeClustering
 from tests.conftest import MakeClient, MakeSettings
 from tests.core.model_files.archives import packed, parts
+from tests.images import ZIP
 
 IMPORT = "/v1/models:import"
 
@@ -44,7 +45,7 @@ def test_a_version_as_a_file(
 
 def test_a_file_becomes_a_version(any_client: TestClient, any_runtime: Runtime) -> None:
     data = packed(parts())
-    answer = any_client.post(IMPORT, content=data)
+    answer = any_client.post(IMPORT, content=data, headers=ZIP)
     assert answer.status_code == 201, answer.text
     version = answer.json()
     assert (version["name"], version["version"]) == ("cats", 1)
@@ -52,24 +53,24 @@ def test_a_file_becomes_a_version(any_client: TestClient, any_runtime: Runtime) 
     assert answer.headers["Location"] == "/v1/models/cats/versions/1"
     assert any_client.get(answer.headers["Location"]).json() == version
     assert version["manifest"]["model"] == {"name": "cats", "version": 7}
-    again = any_client.post(IMPORT, content=data).json()
-    named = any_client.post(IMPORT, content=data, params={"name": "dogs"}).json()
+    again = any_client.post(IMPORT, content=data, headers=ZIP).json()
+    named = any_client.post(IMPORT, content=data, headers=ZIP, params={"name": "dogs"}).json()
     assert [(v["name"], v["version"]) for v in (again, named)] == [("cats", 2), ("dogs", 1)]
     moved = any_client.put("/v1/models/cats/aliases/live", json={"version": 2})
     assert moved.json()["aliases"] == {"latest": 2, "live": 2}
     exported = any_client.get("/v1/models/dogs/versions/1/file")
-    assert any_client.post(IMPORT, content=exported.content).json()["version"] == 2
+    assert any_client.post(IMPORT, content=exported.content, headers=ZIP).json()["version"] == 2
     assert len(_files(any_runtime)) == 4 * 2
 
 
 def test_the_same_key_makes_one_version(client: TestClient, runtime: Runtime) -> None:
     headers, data = {"Idempotency-Key": "one"}, packed(parts())
-    answers = [client.post(IMPORT, content=data, headers=headers) for _ in range(3)]
+    answers = [client.post(IMPORT, content=data, headers=headers | ZIP) for _ in range(3)]
     assert [(a.status_code, a.json()["version"]) for a in answers] == [(201, 1)] * 3
     assert len({a.headers["Location"] for a in answers}) == 1
     assert len(_files(runtime)) == 2
     for other in ({"content": packed(parts(seed=1))}, {"content": data, "params": {"name": "x"}}):
-        refused = client.post(IMPORT, headers=headers, **other)
+        refused = client.post(IMPORT, headers=headers | ZIP, **other)
         assert (refused.status_code, refused.json()["code"]) == (422, "idempotency_mismatch")
     assert len(_files(runtime)) == 2
 
@@ -77,7 +78,9 @@ def test_the_same_key_makes_one_version(client: TestClient, runtime: Runtime) ->
 def test_imports_at_the_same_time(any_client: TestClient) -> None:
     data = packed(parts())
     with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(lambda _: any_client.post(IMPORT, content=data), range(6)))
+        answers = list(
+            pool.map(lambda _: any_client.post(IMPORT, content=data, headers=ZIP), range(6))
+        )
     assert sorted(answer.json()["version"] for answer in answers) == [1, 2, 3, 4, 5, 6]
 
 
@@ -98,7 +101,7 @@ def test_imports_at_the_same_time(any_client: TestClient) -> None:
 def test_files_that_are_refused_leave_nothing(
     client: TestClient, runtime: Runtime, data: bytes, params: dict[str, str], code: str
 ) -> None:
-    answer = client.post(IMPORT, content=data, params=params)
+    answer = client.post(IMPORT, content=data, headers=ZIP, params=params)
     assert (answer.status_code, answer.json()["code"]) == (422, code), answer.text
     assert answer.json()["detail"]
     assert client.get("/v1/models").json()["data"] == []
@@ -107,9 +110,9 @@ def test_files_that_are_refused_leave_nothing(
 
 def test_a_file_that_is_too_large(make_client: MakeClient, make_settings: MakeSettings) -> None:
     client = make_client(make_settings(max_model_bytes=1000))
-    answer = client.post(IMPORT, content=packed(parts()))
+    answer = client.post(IMPORT, content=packed(parts()), headers=ZIP)
     assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
-    streamed = client.post(IMPORT, content=iter([packed(parts())]))
+    streamed = client.post(IMPORT, content=iter([packed(parts())]), headers=ZIP)
     assert (streamed.status_code, streamed.json()["code"]) == (413, "body_too_large")
 
 

@@ -23,7 +23,7 @@ from temi.embed import embed_images
 from temi.finetune import backbone_tensors, with_weights
 from tests.api.conftest import COLORS, Json, upload, work_on
 from tests.conftest import running_api
-from tests.images import jpeg_bytes, png_bytes
+from tests.images import ZIP, jpeg_bytes, png_bytes
 from tests.model_files import small_files, small_manifest, write_files
 
 NEW = [("red", jpeg_bytes("#c03030", (48, 32))), ("odd", png_bytes("#808000", (90, 90)))]
@@ -131,7 +131,7 @@ def _probabilities(service: Service, name: str) -> npt.NDArray[np.float32]:
 def test_the_same_probabilities_bit_by_bit(here: Service, there: Service, name: str) -> None:
     file = here.client.get(f"/v1/models/{name}/versions/1/file")
     assert file.status_code == 200
-    imported = there.client.post("/v1/models:import", content=file.content)
+    imported = there.client.post("/v1/models:import", content=file.content, headers=ZIP)
     assert imported.status_code == 201, imported.text
     assert _predict(there, name) == _predict(here, name)
     ours, theirs = (_probabilities(service, name) for service in (here, there))
@@ -141,7 +141,7 @@ def test_the_same_probabilities_bit_by_bit(here: Service, there: Service, name: 
 
 def test_the_names_that_people_gave_come_along(here: Service, there: Service) -> None:
     file = here.client.get("/v1/models/colors/versions/1/file").content
-    there.client.post("/v1/models:import", content=file, params={"name": "named"})
+    there.client.post("/v1/models:import", content=file, headers=ZIP, params={"name": "named"})
     answer = _predict(there, "named")
     names = {found["label"] for found in answer["data"][0]["top_k"]}
     assert names == {"cluster 0", "the second", "cluster 2"}
@@ -153,7 +153,7 @@ def test_the_names_that_people_gave_come_along(here: Service, there: Service) ->
 def test_damage_is_refused_wherever_it_is_asked_for(here: Service, file: str) -> None:
     copy = here.client.get("/v1/models/tuned/versions/1/file").content
     name = f"damaged-{file.partition('.')[0]}"
-    here.client.post("/v1/models:import", content=copy, params={"name": name})
+    here.client.post("/v1/models:import", content=copy, headers=ZIP, params={"name": name})
     path = here.runtime.storage.path(f"{here.files(name).folder}/{file}")
     whole, random = path.read_bytes(), np.random.default_rng(0)
     for _ in range(4):

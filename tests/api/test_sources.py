@@ -19,7 +19,7 @@ from tests.api.source_steps import (
     shown_issues,
 )
 from tests.conftest import MakeClient, MakeSettings
-from tests.images import jpeg_bytes, png_bytes, tar_of, zip_of
+from tests.images import ZIP, jpeg_bytes, png_bytes, tar_of, zip_of
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_a_manifest_inside_of_a_source(
         job = ingest(client, runtime, json={"source": source, "labels_from": "manifest"})
     else:
         body = zip_of(files) if kind == "zip" else tar_of(files, compression="gz")
-        job = ingest(client, runtime, content=body, params={"labels_from": "manifest"})
+        job = ingest(client, runtime, content=body, headers=ZIP, params={"labels_from": "manifest"})
     images = {image["name"]: image for image in shown_images(client, job)}
     assert (images["cats/1.png"]["label"], images["cats/1.png"]["metadata"]) == (
         "tabby",
@@ -173,12 +173,14 @@ def test_a_manifest_inside_of_a_source(
 def test_a_manifest_that_is_missing_or_bad(client: TestClient, runtime: Runtime) -> None:
     params = {"labels_from": "manifest"}
     image = {"a.png": png_bytes()}
-    problem = refused(client, 422, "manifest_invalid", content=zip_of(image), params=params)
+    problem = refused(
+        client, 422, "manifest_invalid", content=zip_of(image), headers=ZIP, params=params
+    )
     assert "manifest.csv" in problem["detail"]
     bad = zip_of(image | {"manifest.jsonl": b'{"path": "a.png"}\n{'})
-    problem = refused(client, 422, "manifest_invalid", content=bad, params=params)
+    problem = refused(client, 422, "manifest_invalid", content=bad, headers=ZIP, params=params)
     assert "Line 2" in problem["detail"]
-    job = ingest(client, runtime, content=tar_of(image), params=params)
+    job = ingest(client, runtime, content=tar_of(image), headers=ZIP, params=params)
     assert (job["status"], job["error"]["code"]) == ("failed", "manifest_invalid")
 
 
@@ -226,12 +228,15 @@ def test_manifests_that_are_refused(
 
 def test_what_the_query_wishes_reaches_the_job(client: TestClient) -> None:
     wishes = {"priority": "7", "labels_from": "folder"}
-    job = client.post("/v1/datasets", params=wishes, content=zip_of({"a/b.png": png_bytes()}))
+    job = client.post(
+        "/v1/datasets", params=wishes, content=zip_of({"a/b.png": png_bytes()}), headers=ZIP
+    )
     assert (job.status_code, job.json()["priority"]) == (202, 7)
     refused = client.post(
         "/v1/datasets",
         params={"webhook_url": "https://nobody.example"},
         content=zip_of({"a.png": png_bytes()}),
+        headers=ZIP,
     )
     assert refused.status_code == 422
     assert refused.json()["errors"][0]["field"] == "webhook_url"

@@ -10,7 +10,7 @@ from app.core.runtime import Runtime
 from tests.api.conftest import upload, work_on
 from tests.buckets import new_bucket
 from tests.conftest import MakeClient, MakeSettings
-from tests.images import jpeg_bytes, zip_of
+from tests.images import ZIP, jpeg_bytes, zip_of
 
 _ARCHIVE = zip_of({"a.jpg": jpeg_bytes()})
 _NOBODY = {"s3_endpoint": "http://127.0.0.1:9"}
@@ -34,7 +34,7 @@ def _check(answer: Any) -> None:
 
 def test_an_upload_is_refused_as_a_whole(client_of: Client) -> None:
     client = client_of(gone=True)
-    _check(client.post("/v1/datasets", content=_ARCHIVE))
+    _check(client.post("/v1/datasets", content=_ARCHIVE, headers=ZIP))
     assert client.get("/v1/datasets").json()["data"] == []
 
 

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from app.core.runtime import Runtime
 from tests.api.conftest import store_clustering, upload, work_on
 from tests.api.tenants import FULL, SECRET, TUS, Tenant, make_owner, make_tenant
-from tests.images import png_bytes, zip_of
+from tests.images import ZIP, png_bytes, zip_of
 from tests.keys import bearer, make_key
 from tests.promises import Promises
 
@@ -35,7 +35,10 @@ _REQUESTS: dict[Operation, dict[str, Any]] = {
     ("POST", "/v1/datasets"): {
         "json": {"source": {"type": "upload", "upload_id": "{upload_id}"}},
     },
-    ("POST", "/v1/datasets/{dataset_id}/images"): {"content": zip_of({"a.png": png_bytes("red")})},
+    ("POST", "/v1/datasets/{dataset_id}/images"): {
+        "content": zip_of({"a.png": png_bytes("red")}),
+        "headers": ZIP,
+    },
     ("POST", "/v1/datasets/{dataset_id}/images:delete"): {"json": {"image_ids": ["{image_id}"]}},
     ("PATCH", "/v1/datasets/{dataset_id}"): {"json": {"name": "taken"}},
     ("POST", "/v1/jobs"): {"json": {"dataset_id": "{dataset_id}", "n_clusters": 2}},
@@ -55,7 +58,10 @@ _REQUESTS: dict[Operation, dict[str, Any]] = {
     },
     ("DELETE", "/v1/uploads/{upload_id}"): {"headers": TUS},
     ("POST", "/v1/keys"): {"json": {"name": "mine", "scopes": ["read"]}},
-    ("POST", "/v1/models:import"): {"content": zip_of({"manifest.json": b"{}"})},
+    ("POST", "/v1/models:import"): {
+        "content": zip_of({"manifest.json": b"{}"}),
+        "headers": ZIP,
+    },
     ("POST", "/v2/models/{model}/infer"): {"json": _TENSORS},
     ("POST", "/v2/models/{model}/versions/{version}/infer"): {"json": _TENSORS},
 }
@@ -256,8 +262,8 @@ def test_no_ids_of_another_tenant_in_bodies_and_queries(
 def test_the_same_names_and_keys_are_two_things(owner: Tenant, rich_stranger: Tenant) -> None:
     """An Idempotency-Key and a model's name mean something in their tenant only."""
     headers, body = {"Idempotency-Key": "same"}, zip_of({"a.png": png_bytes("red")})
-    ours = owner.done("POST", "/v1/datasets", content=body, headers=headers).json()
-    theirs = rich_stranger.done("POST", "/v1/datasets", content=body, headers=headers).json()
+    ours = owner.done("POST", "/v1/datasets", content=body, headers=headers | ZIP).json()
+    theirs = rich_stranger.done("POST", "/v1/datasets", content=body, headers=headers | ZIP).json()
     assert ours["dataset_id"] != theirs["dataset_id"]
     assert owner.send("GET", "/v1/models/own").status_code == 404
     assert rich_stranger.send("GET", "/v1/models/own").status_code == 200

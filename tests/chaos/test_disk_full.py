@@ -15,7 +15,7 @@ from PIL import Image
 from temi_client import JobFailed, TemiClient
 from tests.chaos.conftest import StartSite
 from tests.chaos.work import dataset_bits, job_row, undisturbed
-from tests.images import zip_of
+from tests.images import ZIP, zip_of
 from tests.promises import Promises, Row
 from tests.waiting import LONG_SECONDS
 
@@ -41,7 +41,10 @@ def test_a_full_disk(start_site: StartSite, disk: Path, archives: Path, promises
 
         _fill(disk, leave=0)
         refused = httpx.post(
-            f"{site.urls[0]}/v1/datasets?name=refused", content=_noise(2), timeout=LONG_SECONDS
+            f"{site.urls[0]}/v1/datasets?name=refused",
+            content=_noise(2),
+            headers=ZIP,
+            timeout=LONG_SECONDS,
         )
         _fill(disk, leave=6)  # MB: for the upload, and not for the images as well
         job = client.upload_dataset(_file(archives, 4), name="half")

@@ -21,6 +21,7 @@ from tests.chaos.work import (
     undisturbed,
     wait_for_all_jobs,
 )
+from tests.images import ZIP
 from tests.promises import Promises, Row, longest
 from tests.waiting import wait_until
 
@@ -108,7 +109,7 @@ def _seconds_of_a_stream(site: Site, number: int, archives: Path) -> float:
     """From the order to stop until the stream of a job that goes on has ended."""
     with site.http(number) as http:
         body = archive(KINDS - 1, archives).read_bytes()
-        job_id = http.post("/v1/datasets?name=watched", content=body).json()["id"]
+        job_id = http.post("/v1/datasets?name=watched", content=body, headers=ZIP).json()["id"]
         with http.stream("GET", f"/v1/jobs/{job_id}/events") as stream:
             lines = stream.iter_lines()
             next(lines)

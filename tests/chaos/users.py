@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx
 
 from tests.chaos.site import Site
-from tests.images import png_bytes
+from tests.images import ZIP, png_bytes
 from tests.waiting import LONG_SECONDS
 
 UPLOAD_SECONDS = 4.0
@@ -63,7 +63,7 @@ class Users:
 
     def _upload_or_look(self, http: httpx.Client, turn: int) -> None:
         if turn % 40 == 0:
-            headers = {"Idempotency-Key": str(uuid4())}
+            headers = {"Idempotency-Key": str(uuid4())} | ZIP
             path = "/v1/datasets?name=rolling"
             answer = self._ask(http, turn, "POST", path, content=self.upload, headers=headers)
             self.jobs += [answer.json()["id"]] if answer is not None else []
@@ -121,7 +121,7 @@ class SlowUser:
         self._thread.join()
 
     def _send(self) -> None:
-        headers = {"Content-Length": str(len(self.body))}
+        headers = {"Content-Length": str(len(self.body))} | ZIP
         try:
             answer = httpx.post(
                 f"{self.url}/v1/datasets?name=slow",

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.api import schemas
 from app.api.deps import ReferencesDep, ServingDep, SessionDep, TenantDep
-from app.api.guard import Door
+from app.api.guard import Door, GuardedRoute
 from app.api.oip.addresses import ModelName, VersionName, numbered, refusals
 from app.core.cluster_names import current_names
 from app.core.errors import ModelLoading
@@ -19,6 +19,7 @@ from app.core.serving.references import Target
 from app.core.tables import ModelVersion
 
 router = APIRouter(
+    route_class=GuardedRoute,
     prefix="/v2/models",
     tags=["inference protocol"],
     responses=refusals(),

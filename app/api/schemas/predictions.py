@@ -26,12 +26,18 @@ class PredictOptions(BaseModel):
     )
 
 
+_Features = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(fail_fast=True)]
+
+
 class PredictBody(BaseModel):
     """One of the three."""
 
     model_config = ConfigDict(extra="forbid")
 
-    image_ids: list[Annotated[str, Field(max_length=40)]] | None = Field(
+    # The first mistake ends the check: a million of them would take far more room than the body.
+    image_ids: (
+        Annotated[list[Annotated[str, Field(max_length=40)]], Field(fail_fast=True)] | None
+    ) = Field(
         default=None, min_length=1, description="Images of your datasets.", examples=[[_IMAGE]]
     )
     dataset_id: str | None = Field(
@@ -40,7 +46,7 @@ class PredictBody(BaseModel):
         description="Every image of a dataset: answers 202 with a job.",
         examples=[_DATASET],
     )
-    embeddings: list[list[Annotated[float, Field(allow_inf_nan=False)]]] | None = Field(
+    embeddings: Annotated[list[_Features], Field(fail_fast=True)] | None = Field(
         default=None,
         min_length=1,
         description="Features of the model's own backbone, as long as its `feature_dim`.",

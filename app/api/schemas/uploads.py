@@ -49,7 +49,7 @@ class UrlsSource(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     type: Literal["urls"]
-    urls: list[Annotated[str, Field(max_length=2000)]] = Field(
+    urls: Annotated[list[Annotated[str, Field(max_length=2000)]], Field(fail_fast=True)] = Field(
         min_length=1, examples=[["https://example.org/cat.jpg"]]
     )
 
