@@ -20,6 +20,7 @@ from app.core.storage import raise_if_full
 
 _IN_MEMORY = 1024 * 1024  # of one file; the rest of it waits on disk
 _MAX_HEADER = 8 * 1024
+_MAX_BOUNDARY = 70  # RFC 2046
 
 
 @dataclass
@@ -36,17 +37,22 @@ class _Part:
     body: IO[bytes] = field(default_factory=lambda: SpooledTemporaryFile(_IN_MEMORY))  # noqa: SIM115
 
 
-async def read_files(request: Request, *, max_files: int) -> AsyncIterator[FilePart]:
+async def read_files(
+    request: Request, body: AsyncIterator[bytes], *, max_files: int
+) -> AsyncIterator[FilePart]:
     """Each file of the form, whatever its field is called; plain fields are passed over."""
     _, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get(b"boundary")
-    if not boundary:
-        raise InvalidRequest("The form has no boundary in its Content-Type.")
+    if not boundary or len(boundary) > _MAX_BOUNDARY:
+        raise InvalidRequest(
+            f"The form needs a boundary of 1 to {_MAX_BOUNDARY} characters in its Content-Type; "
+            f"it has {len(boundary or b'')}."
+        )
     collector = _Collector()
     parser = MultipartParser(boundary, collector.callbacks())  # type: ignore[arg-type]
     count = 0
     try:
-        async for chunk in request.stream():
+        async for chunk in body:
             parser.write(chunk)
             while (part := collector.take()) is not None:
                 count += 1

@@ -14,6 +14,8 @@ from sqlalchemy import select
 from app.api import schemas
 from app.api.bodies import FORM
 from app.api.multipart import read_files
+from app.api.predict_place import arriving
+from app.api.request_bodies import media_type_of
 from app.core.errors import ImageRejected, InvalidRequest
 from app.core.runtime import Runtime
 from app.core.serving.admission import Place
@@ -48,25 +50,24 @@ def read_options(request: Request) -> schemas.PredictOptions:
 
 
 def is_form(request: Request) -> bool:
-    return request.headers.get("content-type", "").startswith(FORM)
+    return media_type_of(request) == FORM
 
 
 async def read_form(request: Request, place: Place, most: int) -> Images:
     names: list[str] = []
     contents: list[bytes] = []
-    async for part in read_files(request, max_files=most):
-        data = part.file.read()
-        place.take(images=1 if names else 0, bytes_=len(data))  # the first has its place already
+    async for part in read_files(request, arriving(request, place), max_files=most):
         names.append(part.filename)
-        contents.append(data)
+        contents.append(part.file.read())
+    place.arrived(images=len(names))
     return Images(names, contents)
 
 
 async def read_body(request: Request, place: Place, most_numbers: int) -> schemas.PredictBody:
     body = bytearray()
-    async for chunk in request.stream():
-        place.take(bytes_=len(chunk))
+    async for chunk in arriving(request, place):
         body += chunk
+    place.arrived(images=1)
     if body.count(b",") > most_numbers + _OTHER_COMMAS:  # as objects, numbers take far more room
         raise InvalidRequest.field("embeddings", f"at most {most_numbers:,} numbers fit")
     return await run_in_threadpool(_parse, bytes(body))  # a million numbers take their time
@@ -102,7 +103,7 @@ def read_stored(
             .where(Image.id.in_(set(ids)), Dataset.tenant == tenant)
         )
         hashes = {row.id: row.sha256 for row in rows}
-    place.take(images=len(ids) - 1)
+    place.take(images=len(ids) - 1)  # the first has its place already
     contents: list[bytes | ImageRejected] = []
     for image_id in ids:
         if image_id not in hashes:

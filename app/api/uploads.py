@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from app.api import schemas
 from app.api.multipart import FilePart, read_files
+from app.api.request_bodies import media_type_of
 from app.core.archives import HEAD_BYTES, is_archive_head
 from app.core.errors import ArchiveInvalid, BodyTooLarge, FieldError, InvalidRequest
 from app.core.ids import new_id
@@ -23,6 +24,7 @@ from app.core.settings import MiB
 
 _BUFFER = 1024 * 1024
 _MAX_JSON = 32 * MiB  # a long list of addresses
+_OTHER_COMMAS = 10_000  # of a body, that are not between addresses
 _MANIFESTS = {
     "text/csv": "csv",
     "application/x-ndjson": "jsonl",
@@ -46,10 +48,10 @@ async def receive(
     request: Request, runtime: Runtime, schema: type[schemas.ImagesCreate]
 ) -> Received:
     """An archive, a form of images, a manifest, or JSON that says where the images are."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = media_type_of(request)
     if media_type == "application/json":
-        body = _parse(await _read_json(request), schema)
-        return await run_in_threadpool(_from_json, runtime, body)
+        text = await _read_json(request, runtime.settings.max_urls)
+        return await run_in_threadpool(_from_json, runtime, text, schema)
     key = f"uploads/{new_id('up')}"
     async with contextmanager_in_threadpool(runtime.storage.writing(key)) as file:
         if media_type == "multipart/form-data":
@@ -64,7 +66,8 @@ async def receive(
     return Received({"type": "archive", "key": key}, digest, key)
 
 
-def _from_json(runtime: Runtime, body: schemas.ImagesCreate) -> Received:
+def _from_json(runtime: Runtime, text: bytes, schema: type[schemas.ImagesCreate]) -> Received:
+    body = _parse(text, schema)
     source = body.source
     digest = hashlib.sha256(source.model_dump_json().encode()).hexdigest()
     if not isinstance(source, schemas.UrlsSource):
@@ -76,12 +79,14 @@ def _from_json(runtime: Runtime, body: schemas.ImagesCreate) -> Received:
     return Received({"type": "urls", "key": key, "format": "jsonl"}, digest, key, body)
 
 
-async def _read_json(request: Request) -> bytes:
+async def _read_json(request: Request, max_urls: int) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > _MAX_JSON:
             raise BodyTooLarge(f"A JSON body may have {_MAX_JSON:,} bytes.")
+    if body.count(b",") > max_urls + _OTHER_COMMAS:  # as objects, values take far more room
+        raise InvalidRequest.field("source.urls", f"at most {max_urls:,} addresses fit")
     return bytes(body)
 
 
@@ -117,7 +122,7 @@ async def _write_raw(request: Request, file: IO[bytes]) -> None:
 async def _write_form(request: Request, file: IO[bytes], max_files: int) -> None:
     """One archive as it is; images as the members of a tar that we write."""
     has_archive, packing = False, None
-    async for part in read_files(request, max_files=max_files):
+    async for part in read_files(request, request.stream(), max_files=max_files):
         if has_archive:
             raise InvalidRequest.field("files", "an archive must be the only file of its form")
         if packing is None and _is_archive(part):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+BYTES = {"Content-Type": "application/octet-stream"}
 HEADER = "Inference-Header-Content-Length"
 Json = dict[str, Any]
 
@@ -39,7 +40,7 @@ def announced(tensor: Json, size: int) -> Json:
 def binary(body: Json, *tails: bytes) -> Json:
     """What a client sends: the JSON, and what follows it; as arguments of `post`."""
     text = json.dumps(body).encode()
-    return {"content": b"".join((text, *tails)), "headers": {HEADER: str(len(text))}}
+    return {"content": b"".join((text, *tails)), "headers": BYTES | {HEADER: str(len(text))}}
 
 
 def binary_images(*files: bytes, **members: Any) -> Json:

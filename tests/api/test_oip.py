@@ -242,7 +242,7 @@ def test_a_model_that_cannot_be_loaded_says_why(client: TestClient, trained: Jso
 def test_predictions_are_counted(client: TestClient) -> None:
     before = figures(client)
     _infer(client, json={"inputs": [bodies.images(*_FILES)]})
-    client.post(f"{_URL}/infer", content=b"no JSON")
+    client.post(f"{_URL}/infer", content=b"no JSON", headers=bodies.BYTES)
     after = figures(client)
 
     def more(name: str) -> float:

@@ -157,13 +157,13 @@ def test_a_wrong_size_of_binary_data(client: TestClient, size: Any) -> None:
 @pytest.mark.parametrize("header", ["-1", "x", "", "1.5", "99999", "9" * 30, "0", "3", "²"])
 def test_a_wrong_length_of_the_json(client: TestClient, header: str) -> None:
     request = bodies.binary(_announce(len(_PACKED)), _PACKED)
-    request["headers"] = {bodies.HEADER: header.encode("latin-1")}
+    request["headers"] = bodies.BYTES | {bodies.HEADER: header.encode("latin-1")}
     _refused(client, **request)
 
 
 def test_binary_data_without_the_header(client: TestClient) -> None:
     request = bodies.binary(_announce(len(_PACKED)), _PACKED)
-    _refused(client, content=request["content"])
+    _refused(client, content=request["content"], headers=bodies.BYTES)
     body = _refused(client, json=_announce(len(_PACKED)))
     assert bodies.HEADER in body["error"]
 
@@ -222,14 +222,16 @@ def test_other_errors_are_readable_for_both_worlds(client: TestClient) -> None:
 
 
 def test_a_body_that_is_too_large(client: TestClient, settings: Settings) -> None:
-    answer = client.post(_URL, content=bytes(settings.max_predict_bytes + 1))
+    answer = client.post(_URL, content=bytes(settings.max_predict_bytes + 1), headers=bodies.BYTES)
     assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
     assert answer.json()["error"]
     # a large one is looked at
-    _refused(client, content=bytes(settings.max_predict_bytes))
+    _refused(client, content=bytes(settings.max_predict_bytes), headers=bodies.BYTES)
 
 
 def test_a_compressed_body(client: TestClient) -> None:
-    answer = client.post(_URL, content=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
+    answer = client.post(
+        _URL, content=b"\x1f\x8b", headers=bodies.BYTES | {"Content-Encoding": "gzip"}
+    )
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
     assert answer.json()["error"]

@@ -118,8 +118,12 @@ def test_bad_parameters(client: TestClient, query: str) -> None:
 
 def test_images_must_come_in_a_form(client: TestClient) -> None:
     for version in ("", "/versions/1"):
-        answer = client.post(f"/v1/models/colors{version}:predict", content=png_bytes())
+        url = f"/v1/models/colors{version}:predict"
+        as_json = {"Content-Type": "application/json"}
+        answer = client.post(url, content=png_bytes(), headers=as_json)
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "files")
+        answer = client.post(url, content=png_bytes(), headers={"Content-Type": "image/png"})
+        assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
 
 
 def test_too_many_images(client: TestClient) -> None:
@@ -146,7 +150,7 @@ def test_a_changed_model_file_is_not_served(client: TestClient, trained: Json) -
 def test_a_full_queue_is_said_so(client: TestClient) -> None:
     admission = client.app.state.serving.admission  # type: ignore[attr-defined]
     with admission.enter() as place:
-        place.take(images=admission.max_images - 1)
+        place.take(images=admission.max_images)
         answer = client.post("/v1/models/colors:predict", files={"files": ("a", png_bytes())})
         assert (answer.status_code, answer.json()["code"]) == (429, "queue_full")
         assert int(answer.headers["Retry-After"]) >= 1

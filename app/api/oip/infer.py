@@ -8,12 +8,12 @@ from fastapi.concurrency import run_in_threadpool
 
 from app.api import schemas
 from app.api.bodies import inlined
-from app.api.guard import Door
+from app.api.guard import Door, GuardedRoute
 from app.api.oip import binary
 from app.api.oip.addresses import ModelName, VersionName, numbered, refusals
 from app.api.oip.answers import to_response
 from app.api.oip.requests import read_request
-from app.api.predict_place import place_in_line
+from app.api.predict_place import arriving, place_in_line
 from app.core.errors import UnsupportedMediaType
 from app.core.runtime import Runtime
 from app.core.serving import Serving
@@ -21,6 +21,7 @@ from app.core.serving.admission import Place
 from app.core.serving.references import References
 
 router = APIRouter(
+    route_class=GuardedRoute,
     prefix="/v2/models",
     tags=["inference protocol"],
     responses=refusals(413, 415),
@@ -128,7 +129,7 @@ async def _read_body(request: Request, place: Place) -> bytes:
     if encoding != "identity":
         raise UnsupportedMediaType(f"A body with the encoding {encoding!r} is not read here.")
     body = bytearray()
-    async for chunk in request.stream():
-        place.take(bytes_=len(chunk))
+    async for chunk in arriving(request, place):
         body += chunk
+    place.arrived(images=1)
     return bytes(body)

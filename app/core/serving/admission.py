@@ -1,55 +1,143 @@
-"""Who may come in: a bound on the images and bytes that wait, so that memory stays flat."""
+"""Which predict requests may come in: bounds on what waits and what arrives keep memory flat.
+
+A request holds images and bytes of the queue from when its body is complete. Until then only its
+bytes count, against a bound of their own: a body that never ends takes no place from others.
+"""
 
 import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from app.core.errors import QueueFull
 
+_RETRY_SECONDS = 3.0  # a key that was refused comes back within this time, by its Retry-After
+_FULL = "Too many predictions are waiting; try again in a moment."
 
-@dataclass
+
+class Budget:
+    """So much of one thing for all requests; one key gets a share of it while another waits."""
+
+    def __init__(self, limit: int, share: float = 1.0) -> None:
+        self.limit = limit
+        self.total = 0
+        self._share = max(1, int(limit * share))
+        self._by_key: Counter[str] = Counter()
+        self._refused: tuple[str, float] = ("", 0.0)  # the last key, and when
+
+    def fits(self, key: str, own: int, amount: int) -> bool:
+        """`own` is what the same request holds already; one that is alone always fits."""
+        refused = self._other_was_refused(key)
+        if own == self.total and not refused:
+            return True
+        contended = refused or self._by_key[key] < self.total
+        limit = self._share if contended else self.limit
+        return self.total + amount <= self.limit and self._by_key[key] + amount <= limit
+
+    def add(self, key: str, amount: int) -> None:
+        self.total += amount
+        self._by_key[key] += amount
+        if not self._by_key[key]:
+            del self._by_key[key]
+
+    def refuse(self, key: str) -> None:
+        self._refused = (key, time.monotonic())
+
+    def _other_was_refused(self, key: str) -> bool:
+        other, when = self._refused
+        return other not in ("", key) and time.monotonic() - when < _RETRY_SECONDS
+
+
 class Admission:
-    max_images: int
-    max_bytes: int
-    images: int = 0
-    bytes: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    def __init__(
+        self,
+        max_images: int,
+        max_bytes: int,
+        max_arriving_bytes: int | None = None,
+        key_share: float = 1.0,
+    ) -> None:
+        self._images = Budget(max_images, key_share)
+        self._bytes = Budget(max_bytes, key_share)
+        self._arriving = Budget(max_arriving_bytes or max_bytes, key_share)
+        self._lock = threading.Lock()
+
+    @property
+    def max_images(self) -> int:
+        return self._images.limit
+
+    @property
+    def images(self) -> int:
+        return self._images.total
+
+    @property
+    def bytes(self) -> int:
+        return self._bytes.total
+
+    @property
+    def arriving_bytes(self) -> int:
+        return self._arriving.total
 
     @contextmanager
-    def enter(self) -> Iterator["Place"]:
-        """A place for one image, before anything of the request is read; it may grow."""
-        place = Place(self)
-        place.take(images=1)
+    def enter(self, key: str = "") -> Iterator["Place"]:
+        """For one request of this key; it holds nothing yet. QueueFull if no image would fit."""
+        place = Place(self, key)
+        with self._lock:
+            place._check(self._images, 0, 1)
         try:
             yield place
         finally:
             place.leave()
 
 
-@dataclass
 class Place:
     """What one request takes up."""
 
-    _admission: Admission
-    images: int = 0
-    bytes: int = 0
+    def __init__(self, admission: Admission, key: str) -> None:
+        self._admission = admission
+        self._key = key
+        self.images = 0
+        self.bytes = 0
+        self.arriving_bytes = 0
 
-    def take(self, *, images: int = 0, bytes_: int = 0) -> None:
-        """More of it, or QueueFull; a request that is alone always fits."""
+    def receive(self, bytes_: int) -> None:
+        """More of a body that is not complete, or QueueFull."""
         admission = self._admission
         with admission._lock:
+            self._check(admission._arriving, self.arriving_bytes, bytes_)
+            admission._arriving.add(self._key, bytes_)
+            self.arriving_bytes += bytes_
+
+    def arrived(self, *, images: int) -> None:
+        """The body is complete: it waits from now on, or QueueFull."""
+        arrived = self.arriving_bytes
+        self.take(images=images, bytes_=arrived)
+        with self._admission._lock:
+            self._admission._arriving.add(self._key, -arrived)
+            self.arriving_bytes -= arrived
+
+    def take(self, *, images: int = 0, bytes_: int = 0) -> None:
+        """More of the queue, or QueueFull."""
+        admission = self._admission
+        with admission._lock:
+            # Alone in both, or in neither: the bytes of one image may fill the queue.
             alone = (admission.images, admission.bytes) == (self.images, self.bytes)
-            too_many = admission.images + images > admission.max_images
-            too_large = admission.bytes + bytes_ > admission.max_bytes
-            if not alone and (too_many or too_large):
-                raise QueueFull("Too many predictions are waiting; try again in a moment.")
-            admission.images += images
-            admission.bytes += bytes_
+            own = (self.images, self.bytes) if alone else (-1, -1)
+            self._check(admission._images, own[0], images)
+            self._check(admission._bytes, own[1], bytes_)
+            admission._images.add(self._key, images)
+            admission._bytes.add(self._key, bytes_)
             self.images += images
             self.bytes += bytes_
 
     def leave(self) -> None:
-        with self._admission._lock:
-            self._admission.images -= self.images
-            self._admission.bytes -= self.bytes
+        admission = self._admission
+        with admission._lock:
+            admission._images.add(self._key, -self.images)
+            admission._bytes.add(self._key, -self.bytes)
+            admission._arriving.add(self._key, -self.arriving_bytes)
+
+    def _check(self, budget: Budget, own: int, amount: int) -> None:
+        if not budget.fits(self._key, own, amount):
+            budget.refuse(self._key)
+            raise QueueFull(_FULL)

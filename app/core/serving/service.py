@@ -67,7 +67,12 @@ class Serving:
     def __init__(self, settings: Settings, watcher: Watcher | None = None) -> None:
         self._settings = settings
         self._watcher = watcher or Watcher()
-        self.admission = Admission(settings.predict_queue, settings.predict_queue_bytes)
+        self.admission = Admission(
+            settings.predict_queue,
+            settings.predict_queue_bytes,
+            settings.predict_arriving_bytes,
+            settings.predict_key_share,
+        )
         self._ids = itertools.count(1)
         self._open: dict[int | ModelFiles, _Open] = {}
         self._loaded: dict[ModelFiles, Loaded] = {}

@@ -9,14 +9,16 @@ from app.core.serving.admission import Admission
 def test_places_are_given_back() -> None:
     admission = Admission(max_images=4, max_bytes=100)
     with admission.enter() as place:
-        place.take(images=2, bytes_=50)
+        place.take(images=3, bytes_=50)
         assert (admission.images, admission.bytes) == (3, 50)
     assert (admission.images, admission.bytes) == (0, 0)
 
 
 def test_more_images_than_places_are_refused() -> None:
     admission = Admission(max_images=2, max_bytes=100)
-    with admission.enter(), admission.enter():
+    with admission.enter() as one, admission.enter() as two:
+        one.take(images=1)
+        two.take(images=1)
         with pytest.raises(QueueFull), admission.enter():
             pass
         assert admission.images == 2
@@ -54,3 +56,64 @@ def test_a_failed_request_leaves_nothing_behind() -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         fail()
     assert (admission.images, admission.bytes) == (0, 0)
+
+
+def test_a_body_under_way_takes_no_place() -> None:
+    admission = Admission(max_images=2, max_bytes=100, max_arriving_bytes=1000)
+    with admission.enter() as slow, admission.enter() as quick:
+        slow.receive(200)  # more than fits in the queue
+        assert (admission.images, admission.bytes, admission.arriving_bytes) == (0, 0, 200)
+        quick.receive(60)
+        quick.arrived(images=2)
+        assert (admission.images, admission.bytes, admission.arriving_bytes) == (2, 60, 200)
+        with pytest.raises(QueueFull):
+            slow.arrived(images=1)
+    assert (admission.images, admission.bytes, admission.arriving_bytes) == (0, 0, 0)
+
+
+def test_bytes_under_way_are_bounded() -> None:
+    admission = Admission(max_images=2, max_bytes=100, max_arriving_bytes=1000)
+    with admission.enter() as one, admission.enter() as two:
+        one.receive(600)
+        with pytest.raises(QueueFull):
+            two.receive(600)
+        two.receive(400)
+    assert admission.arriving_bytes == 0
+
+
+def test_one_key_has_a_share_while_another_waits() -> None:
+    admission = Admission(max_images=10, max_bytes=100, key_share=0.5)
+    with admission.enter("a") as one, admission.enter("a") as two, admission.enter("b") as other:
+        one.take(images=4)
+        other.take(images=1)
+        with pytest.raises(QueueFull):
+            two.take(images=2)
+        two.take(images=1)
+        with admission.enter("b") as more:
+            more.take(images=4)
+
+
+def test_a_key_that_was_refused_finds_a_place_when_it_comes_back() -> None:
+    """One key had the whole queue: from then on it has its share, also when it is alone."""
+    admission = Admission(max_images=10, max_bytes=100, key_share=0.5)
+    with admission.enter("a") as first, admission.enter("a") as second:
+        first.take(images=5)
+        second.take(images=5)
+        with pytest.raises(QueueFull), admission.enter("b"):
+            pass
+        second.leave()
+        second.images = 0
+        with pytest.raises(QueueFull), admission.enter("a"):
+            pass
+        with admission.enter("b") as other:
+            other.take(images=5)
+
+
+def test_nothing_is_remembered_of_keys_that_have_left() -> None:
+    admission = Admission(max_images=10, max_bytes=100)
+    for number in range(100):
+        with admission.enter(f"key_{number}") as place:
+            place.receive(1)
+            place.arrived(images=1)
+    assert not admission._images._by_key
+    assert not admission._arriving._by_key
