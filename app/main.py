@@ -37,6 +37,7 @@ from app.api.errors import install_error_handlers, responses
 from app.api.guard import Access, with_door
 from app.api.metrics import Metrics
 from app.api.middleware import RequestContext
+from app.api.origins import OriginCheck
 from app.core import tracing
 from app.core.health import Health
 from app.core.logs import configure_logging
@@ -127,7 +128,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.include_router(
             room.router,
             dependencies=with_door(room.router),
-            responses=responses(401, 403, 429),
+            responses=responses(401, 403, 421, 429),
         )
     for room in (
         system,
@@ -135,6 +136,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs,
     ):  # open to everybody: they tell nothing of the collections
         app.include_router(room.router)
+    app.add_middleware(
+        OriginCheck, keys=app.state.access.keys, allowed_hosts=settings.allowed_hosts
+    )
     app.add_middleware(tus.TusHeaders)
     app.add_middleware(RequestContext, metrics=app.state.metrics.http)
     return app

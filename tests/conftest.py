@@ -46,6 +46,7 @@ hypothesis.settings.load_profile("repeatable")
 
 # Workers look often, and no lease runs out by itself.
 _TIMES = {"heartbeat_seconds": 0.3, "sweep_seconds": 0.2, **LONG_LEASES}
+_LOCAL = "http://127.0.0.1"
 _BYTES_A_PROCESS = 3_000_000_000
 _MOST_PROCESSES = 8
 _LONG_ROOMS = ("chaos", "e2e")  # whole services, started and waited for
@@ -262,7 +263,8 @@ def running_api(settings: Settings, **options: Any) -> Iterator[TestClient]:
     """The API in this process; `options` are TestClient's."""
     before = tempfile.tempdir
     try:
-        with TestClient(create_app(settings), **options) as api:
+        # A service without a key answers to names of this machine only.
+        with TestClient(create_app(settings), **{"base_url": _LOCAL, **options}) as api:
             yield api
     finally:
         tempfile.tempdir = before  # the API had moved it

@@ -7,13 +7,20 @@ from sqlalchemy import select
 
 from app.api.deps import ListingDep, RuntimeDep, TenantDep
 from app.api.errors import responses
-from app.api.guard import Door
+from app.api.guard import Door, GuardedRoute
 from app.api.schemas.access import CreatedKey, Key, KeyCreate
 from app.api.schemas.common import Page
+from app.core.access.actor import ANYONE
 from app.core.access.keys import create_key, revoke_key
+from app.core.errors import FirstKeyIsLocal
 from app.core.tables import ApiKey
 
+_FIRST_KEY = (
+    "This service has no key yet. Make the first one on its machine: "
+    "`temi keys create NAME --scope admin`."
+)
 router = APIRouter(
+    route_class=GuardedRoute,
     prefix="/v1/keys",
     tags=["access"],
     dependencies=[Depends(Door("admin"))],
@@ -26,8 +33,11 @@ def make_key(
     body: KeyCreate, request: Request, response: Response, runtime: RuntimeDep, tenant: TenantDep
 ) -> CreatedKey:
     """For your own tenant. The key is in this answer and never again; an `Idempotency-Key` has no
-    effect here, since that would need the answer to be stored. From the first key on, the service
-    answers nobody without one."""
+    effect here, since that would need the answer to be stored. The first key is made on the
+    machine of the service, by `temi keys create`; until then this is refused with
+    `first_key_is_local`."""
+    if request.state.actor is ANYONE:
+        raise FirstKeyIsLocal(_FIRST_KEY)
     with runtime.db.write() as session:
         row, text = create_key(session, tenant=tenant, **body.model_dump())
     request.app.state.access.keys.forget()

@@ -34,7 +34,7 @@ def _close(db: Database) -> None:
 async def _ask_while_frozen(app: FastAPI, postgres_url: str) -> None:
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(
-        transport=transport, base_url="http://test", timeout=LONG_SECONDS
+        transport=transport, base_url="http://localhost", timeout=LONG_SECONDS
     ) as api:
         assert (await api.get("/v1/datasets")).status_code == 200
         with frozen(postgres_url):

@@ -31,7 +31,7 @@ def app(make_settings: MakeSettings) -> FastAPI:
 @pytest.fixture
 def client(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     monkeypatch.setattr(tempfile, "tempdir", tempfile.tempdir)  # the API moves it
-    with TestClient(app, raise_server_exceptions=False) as client:
+    with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
         yield client
 
 

@@ -52,7 +52,7 @@ def test_the_api_starts_without_torch(settings: Settings) -> None:
     """It would cost a gigabyte and seconds in a process that only talks."""
     script = (
         "import sys; from app.main import create_app; from fastapi.testclient import TestClient\n"
-        "with TestClient(create_app()) as client:\n"
+        "with TestClient(create_app(), base_url='http://localhost') as client:\n"
         "    assert client.get('/readyz').status_code == 200\n"
         "print(sorted({'torch', 'timm', 'open_clip', 'sklearn', 'worker'} & set(sys.modules)))"
     )

@@ -23,7 +23,7 @@ import sys
 import worker.main
 from app.main import create_app
 from fastapi.testclient import TestClient
-with TestClient(create_app()) as client:
+with TestClient(create_app(), base_url="http://localhost") as client:
     trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     answer = client.get("/v1/datasets", headers={"traceparent": trace})
     assert answer.status_code == 200 and "traceparent" not in answer.headers

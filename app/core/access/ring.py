@@ -34,6 +34,11 @@ class KeyRing:
         self._changes = 0
         self._lock = threading.Lock()
 
+    @property
+    def needed(self) -> bool:
+        """As far as is known: False may mean that nothing has asked the database yet."""
+        return self._needed
+
     def known(self, text: str | None) -> Actor | None:
         """None if it takes a look at the database."""
         now = time.monotonic()
@@ -46,7 +51,7 @@ class KeyRing:
         return actor if now < until else None
 
     def find(self, text: str | None) -> Actor:
-        if not self._needed and not self._learn_whether_needed():
+        if not self.learn_whether_needed():
             return ANYONE
         if (actor := self.known(text)) is not None:
             return actor
@@ -59,8 +64,11 @@ class KeyRing:
             self._open_until = 0.0
             self._cached.clear()
 
-    def _learn_whether_needed(self) -> bool:
+    def learn_whether_needed(self) -> bool:
+        """Whether requests need a key; asks the database until they do."""
         changes, now = self._changes, time.monotonic()
+        if self._needed or now < self._open_until:
+            return self._needed
         with self._db.read() as session:
             needed = has_keys(session)
         with self._lock:
