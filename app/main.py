@@ -12,6 +12,7 @@ from app.api import (
     cluster_pictures,
     clusterings,
     datasets,
+    docs,
     duplicates,
     exports,
     image_labels,
@@ -38,6 +39,7 @@ from app.api.guard import Access, with_door
 from app.api.metrics import Metrics
 from app.api.middleware import RequestContext
 from app.api.origins import OriginCheck
+from app.api.security_headers import SecurityHeaders
 from app.core import tracing
 from app.core.health import Health
 from app.core.logs import configure_logging
@@ -91,6 +93,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         description=_DESCRIPTION,
         lifespan=lifespan,
         separate_input_output_schemas=False,
+        docs_url=None,  # `docs` has its own, without scripts of elsewhere
+        redoc_url=None,
     )
     app.state.runtime = runtime
     app.state.serving = serving
@@ -140,5 +144,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         OriginCheck, keys=app.state.access.keys, allowed_hosts=settings.allowed_hosts
     )
     app.add_middleware(tus.TusHeaders)
+    app.add_middleware(SecurityHeaders)
     app.add_middleware(RequestContext, metrics=app.state.metrics.http)
     return app

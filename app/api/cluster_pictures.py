@@ -6,12 +6,16 @@ from fastapi import APIRouter, Header, Path, Query, Response
 
 from app.api.deps import RuntimeDep, TenantDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.api.negotiation import is_known
 from app.core import cluster_plots, clusterings
 from app.core.contact_sheets import draw_sheet, load_sheet
 
 router = APIRouter(
-    prefix="/v1/clusterings", tags=["clusterings"], responses=responses(401, 404, 422, 503)
+    route_class=GuardedRoute,
+    prefix="/v1/clusterings",
+    tags=["clusterings"],
+    responses=responses(401, 404, 422, 503),
 )
 _MEDIA_TYPES = {"png": "image/png", "svg": "image/svg+xml"}
 _NOT_CHANGED = {"description": "Not changed"}
@@ -94,7 +98,4 @@ def _headers(tag: str) -> dict[str, str]:
         # weak: another version of the service may draw it a little differently
         "ETag": f'W/"{tag}"',
         "Cache-Control": "private, no-cache",
-        "X-Content-Type-Options": "nosniff",
-        # an SVG is a document of its own when it is opened by itself
-        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
     }

@@ -12,6 +12,7 @@ from fastapi.responses import FileResponse
 from app.api import schemas
 from app.api.deps import RuntimeDep, SessionDep, TenantDep
 from app.api.errors import responses
+from app.api.guard import GuardedRoute
 from app.api.negotiation import is_known
 from app.api.open_responses import OneDownload
 from app.core import dataset_changes as changes
@@ -26,13 +27,16 @@ from app.core.thumbnails import get_thumbnail
 
 # Of their own: those that wait for one to be made leave the threads of all other routes free.
 THUMBNAIL_THREADS = 16
-router = APIRouter(prefix="/v1/images", tags=["images"], responses=responses(401, 404, 422, 503))
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/images",
+    tags=["images"],
+    responses=responses(401, 404, 422, 503),
+)
 
+_SHOWN_ELSEWHERE = {"Cross-Origin-Resource-Policy": "cross-origin"}  # by a labelling tool
 # An image's bytes never change under its id.
-_FOREVER = {
-    "Cache-Control": "private, max-age=31536000, immutable",
-    "X-Content-Type-Options": "nosniff",
-}
+_FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
 def load_image(
@@ -67,6 +71,7 @@ def read_content(
     """As they were uploaded; range requests are answered."""
     headers = {
         **_FOREVER,
+        **_SHOWN_ELSEWHERE,
         "ETag": f'"{image.sha256}"',
         # Not the file's own time: tenants with the same image share the file.
         "Last-Modified": formatdate(created_at_of(image.id), usegmt=True),

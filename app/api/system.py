@@ -1,6 +1,8 @@
 """For those who run the service: is it alive, is it ready, how is it doing."""
 
 import asyncio
+import re
+from functools import cache
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
@@ -11,6 +13,7 @@ from app.api.metrics import Metrics
 from app.core.health import Health
 
 router = APIRouter(tags=["system"])
+_META_POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
 _PAGE = Path(__file__).parents[1] / "static" / "index.html"
 
 
@@ -63,4 +66,13 @@ async def metrics(request: Request) -> Response:
 
 @router.get("/", include_in_schema=False)
 def page() -> FileResponse:
-    return FileResponse(_PAGE, media_type="text/html")
+    headers = {"Content-Security-Policy": page_policy()}
+    return FileResponse(_PAGE, media_type="text/html", headers=headers)
+
+
+@cache
+def page_policy() -> str:
+    """What the page allows itself, as a header: that may also forbid frames."""
+    found = _META_POLICY.search(_PAGE.read_text(encoding="utf-8"))
+    assert found is not None, "the page has a Content-Security-Policy"
+    return f"{found[1]}; frame-ancestors 'none'"
