@@ -9,7 +9,7 @@ from app.core.settings import Settings
 from app.core.tables import Dataset, Job
 from tests.api.conftest import Json, upload
 from tests.conftest import MakeClient
-from tests.images import png_bytes, zip_of
+from tests.images import ZIP, png_bytes, zip_of
 from tests.keys import bearer, make_key
 
 _PHOTOS = {f"{color}.png": png_bytes(color) for color in ("red", "green")}
@@ -89,7 +89,7 @@ def test_a_tenant_has_a_bounded_number_of_unfinished_jobs(
 ) -> None:
     client = make_client(limited(settings, 2))
     first, second = (upload(client, _PHOTOS) for _ in range(2))
-    _refused(client.post("/v1/datasets", content=zip_of(_PHOTOS)))
+    _refused(client.post("/v1/datasets", content=zip_of(_PHOTOS), headers=ZIP))
     with runtime.db.write() as session:
         dataset = session.get_one(Dataset, first["dataset_id"])
         dataset.status, dataset.image_count = "ready", 5
@@ -120,6 +120,6 @@ def test_another_tenant_has_its_own_number(
         _, text = make_key(runtime, scopes=["read", "write"], tenant=tenant)
         client.headers |= bearer(text)
         upload(client, _PHOTOS)
-        _refused(client.post("/v1/datasets", content=zip_of(_PHOTOS)))
+        _refused(client.post("/v1/datasets", content=zip_of(_PHOTOS), headers=ZIP))
     with runtime.db.read() as session:
         assert {job.tenant for job in session.query(Job)} == {"a", "b"}

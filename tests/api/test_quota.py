@@ -137,18 +137,18 @@ _MODEL_BYTES = sum(len(data) for data in parts().values())
 
 def test_an_imported_model_fills_the_quota(any_client: TestClient, any_runtime: Runtime) -> None:
     _use_key(any_client, any_runtime, storage_bytes=_MODEL_BYTES + 3000)
-    assert any_client.post("/v1/models:import", content=_MODEL).status_code == 201
-    _refused(any_client.post("/v1/models:import", content=_MODEL))
+    assert any_client.post("/v1/models:import", content=_MODEL, headers=ZIP).status_code == 201
+    _refused(any_client.post("/v1/models:import", content=_MODEL, headers=ZIP))
     _refused(any_client.post("/v1/uploads", headers={**_TUS, "Upload-Length": "3001"}))
     assert any_client.delete("/v1/models/cats").status_code == 204
-    assert any_client.post("/v1/models:import", content=_MODEL).status_code == 201
+    assert any_client.post("/v1/models:import", content=_MODEL, headers=ZIP).status_code == 201
 
 
 def test_a_model_without_a_length_is_counted_too(
     any_client: TestClient, any_runtime: Runtime
 ) -> None:
     _use_key(any_client, any_runtime, storage_bytes=_MODEL_BYTES - 1)
-    _refused(any_client.post("/v1/models:import", content=iter([_MODEL])))
+    _refused(any_client.post("/v1/models:import", content=iter([_MODEL]), headers=ZIP))
     assert any_client.get("/v1/models").json()["data"] == []
     assert not list(any_runtime.storage.list("models"))
 
@@ -159,5 +159,5 @@ def test_an_import_that_was_answered_is_answered_again(
     _use_key(any_client, any_runtime, storage_bytes=len(_MODEL))
     headers = {"Idempotency-Key": "once"}
     for _ in range(2):
-        answer = any_client.post("/v1/models:import", content=_MODEL, headers=headers)
+        answer = any_client.post("/v1/models:import", content=_MODEL, headers=headers | ZIP)
         assert (answer.status_code, answer.json()["version"]) == (201, 1)

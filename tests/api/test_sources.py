@@ -48,7 +48,7 @@ def test_a_long_manifest_in_an_archive_is_left_to_the_job(
     """Kilobytes may unpack to a manifest that takes the API long, and much memory."""
     manifest = b"path\n" + b" \n" + b"a.png\n" * 2_000_000
     body = zip_of({"manifest.csv": manifest, "a.png": png_bytes()})
-    job = ingest(client, runtime, content=body, params={"labels_from": "manifest"})
+    job = ingest(client, runtime, content=body, headers=ZIP, params={"labels_from": "manifest"})
     assert (job["status"], job["error"]["code"]) == ("failed", "manifest_invalid")
     assert "Line 2" in job["error"]["detail"]
 
@@ -61,7 +61,7 @@ def test_a_manifest_in_an_archive_has_a_limit_of_rows(
     for rows, status in ((3, "succeeded"), (4, "failed")):
         manifest = b"path\n" + b"a.png\n" * rows
         body = tar_of({"manifest.csv": manifest, "a.png": png_bytes()})
-        job = ingest(client, reader, content=body, params={"labels_from": "manifest"})
+        job = ingest(client, reader, content=body, headers=ZIP, params={"labels_from": "manifest"})
         assert job["status"] == status
     assert job["error"]["code"] == "manifest_invalid"
     reader.db.dispose()

@@ -1,6 +1,7 @@
 """`temi keys` on a database of its own, and what `temi serve` makes of it."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -93,7 +94,8 @@ def test_a_key_in_the_database_is_enough(monkeypatch: pytest.MonkeyPatch, revoke
     monkeypatch.setattr("os.execv", lambda _program, words: started.append(words))
     answer = run(app, ["api", "--host", "0.0.0.0"])
     assert answer.exit_code == 0, answer.output
-    assert "0.0.0.0" in started[0]
+    assert started[0][-1] == "app.server"
+    assert os.environ["TEMI_HOST"] == "0.0.0.0"  # which the server reads
 
 
 def test_a_database_that_is_away_opens_no_door(monkeypatch: pytest.MonkeyPatch) -> None:

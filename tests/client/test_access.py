@@ -7,17 +7,17 @@ import pytest
 from temi_client import ApiError, TemiClient
 from tests.client.live import Live
 from tests.client.service import FakeService
+from tests.keys import make_key
 
 
 def test_a_key_is_made_used_and_revoked(live: Live) -> None:
-    with live.client() as anyone:
-        boss = anyone.create_key("boss", scopes=["admin"])
-        assert boss.key.startswith("temi_")
-        with pytest.raises(ApiError) as refused:  # from the first key on, one is needed
-            list(anyone.datasets())
+    _, boss = make_key(live.runtime, tenant="default", name="boss", scopes=["admin"])
+    with live.client() as anyone, pytest.raises(ApiError) as refused:
+        list(anyone.datasets())  # from the first key on, one is needed
     assert (refused.value.status, refused.value.code) == (401, "unauthorized")
-    with live.client(api_key=boss.key) as admin:
+    with live.client(api_key=boss) as admin:
         phone = admin.create_key("phone", scopes=["read"], requests_per_minute=100)
+        assert phone.key.startswith("temi_")
         listed = list(admin.keys())
         assert [key.name for key in listed] == ["phone", "boss"]
         with live.client(api_key=phone.key) as reader:
@@ -32,24 +32,23 @@ def test_a_key_is_made_used_and_revoked(live: Live) -> None:
 
 def test_who_changed_what(live: Live) -> None:
     before = datetime.now(UTC) - timedelta(minutes=1)
-    with live.client() as anyone:
-        boss = anyone.create_key("boss", scopes=["admin"])
-    with live.client(api_key=boss.key) as admin:
+    boss_id, boss = make_key(live.runtime, tenant="default", name="boss", scopes=["admin"])
+    with live.client(api_key=boss) as admin:
+        admin.create_key("phone", scopes=["read"])
         dataset = next(admin.datasets())
         admin.rename_dataset(dataset.id, "new")
         newest, first, *_ = admin.audit(since=before)
         assert (newest.method, newest.path) == ("PATCH", f"/v1/datasets/{dataset.id}")
-        assert (newest.key_id, newest.key_name) == (boss.id, "boss")
-        assert (first.route, first.key_id) == ("/v1/keys", None)
-        assert list(admin.audit(key_id=boss.id)) == [newest]
+        assert (newest.key_id, newest.key_name) == (boss_id, "boss")
+        assert (first.route, first.key_id) == ("/v1/keys", boss_id)
+        assert list(admin.audit(key_id=boss_id)) == [newest, first]
         assert list(admin.audit(since=datetime.now(UTC) + timedelta(days=1))) == []
 
 
 def test_a_full_quota_is_not_waited_for(live: Live) -> None:
-    with live.client() as anyone:
-        full = anyone.create_key("full", scopes=["write"], storage_bytes=0)
+    _, full = make_key(live.runtime, tenant="default", scopes=["write"], storage_bytes=0)
     with (
-        live.client(api_key=full.key, retries=5) as client,  # each would wait half a minute
+        live.client(api_key=full, retries=5) as client,  # each would wait half a minute
         pytest.raises(ApiError) as refused,
     ):
         client.create_dataset({"type": "folder", "path": "/x"}, name="x")
