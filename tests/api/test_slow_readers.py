@@ -2,7 +2,6 @@
 
 import io
 import socket
-import time
 from contextlib import ExitStack
 
 import httpx
@@ -19,6 +18,7 @@ from app.core.tables import Dataset, Export, Image
 from tests.api.conftest import Json, MakeClustering
 from tests.api.test_label_stream import served
 from tests.conftest import MakeSettings
+from tests.waiting import LONG_SECONDS, wait_until
 
 READERS = 20  # of each kind
 
@@ -77,7 +77,7 @@ def _ask(url: str, path: str) -> socket.socket:
     host, port = url.removeprefix("http://").split(":")
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    connection.settimeout(60)
+    connection.settimeout(LONG_SECONDS)
     connection.connect((host, int(port)))
     connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
     return connection
@@ -98,11 +98,9 @@ def test_lists_are_answered_beside_many_that_read_nothing(
     with served(settings) as (url, _), ExitStack() as open_:
         readers = [open_.enter_context(_ask(url, path)) for path in paths for _ in range(READERS)]
         assert {_status(reader) for reader in readers} == {200}
-        started = time.monotonic()
         for path in ("/v1/datasets", "/v1/jobs", "/v1/exports", "/v1/models"):
-            answer = httpx.get(url + path, timeout=60)
+            answer = httpx.get(url + path, timeout=LONG_SECONDS)  # the readers read nothing
             assert answer.status_code == 200
-        assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize(
@@ -114,16 +112,11 @@ def test_a_key_has_a_bounded_number_open(
     with served(make_settings(**{setting: 2})) as (url, _), ExitStack() as open_:
         readers = [open_.enter_context(_ask(url, paths[number])) for _ in range(2)]
         assert [_status(reader) for reader in readers] == [200, 200]
-        refused = httpx.get(url + paths[number], timeout=60)
+        refused = httpx.get(url + paths[number], timeout=LONG_SECONDS)
         assert refused.status_code == 429
         assert refused.json()["code"] == "rate_limited"
         assert int(refused.headers["Retry-After"]) > 0
-        assert httpx.get(f"{url}/v1/datasets", timeout=60).status_code == 200
+        assert httpx.get(f"{url}/v1/datasets", timeout=LONG_SECONDS).status_code == 200
         for reader in readers:  # and what was closed counts no longer
             reader.close()
-        until = time.monotonic() + 60
-        again = open_.enter_context(_ask(url, paths[number]))
-        while _status(again) == 429:
-            assert time.monotonic() < until
-            time.sleep(0.1)
-            again = open_.enter_context(_ask(url, paths[number]))
+        wait_until(lambda: _status(open_.enter_context(_ask(url, paths[number]))) == 200, pause=0.1)

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from app.core.images import cut_square, make_thumbnail
 from temi.cropping import CentralSquare
 from tests.hostile_images import deep_png, jpeg_of_scans, tiff_of_pages, webp_claiming
 from tests.images import image_bytes, jpeg_bytes, png_bytes
+from tests.waiting import LONG_SECONDS, join, wait_for_ends
 
 ODD = ("-m", "tests.core.decoding.odd_decoder")
 MakePool = Callable[..., DecoderPool]
@@ -41,13 +41,6 @@ def make_pool() -> Iterator[MakePool]:
     yield make
     for pool in made:
         pool.close()
-
-
-def _wait(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def _pid(pool: DecoderPool) -> int:
@@ -88,7 +81,7 @@ def test_one_that_hangs_is_killed_and_replaced(make_pool: MakePool, way: str) ->
 
 
 def test_one_that_hangs_delays_no_others(make_pool: MakePool) -> None:
-    pool = make_pool(program=ODD, seconds=100)
+    pool = make_pool(program=ODD, seconds=LONG_SECONDS)
     pool.inspect(png_bytes())
 
     def hang() -> None:
@@ -101,8 +94,7 @@ def test_one_that_hangs_delays_no_others(make_pool: MakePool) -> None:
     assert hanging.is_alive()
     assert found
     pool.close()
-    hanging.join(60)
-    assert not hanging.is_alive()
+    join(hanging)
 
 
 def test_memory_is_limited(make_pool: MakePool) -> None:
@@ -157,7 +149,7 @@ def test_a_parent_that_is_killed_leaves_no_children(tmp_path: Path) -> None:
         children = psutil.Process(parent.pid).children()
         assert children
         parent.kill()
-    _wait(lambda: not any(child.is_running() and child.status() != "zombie" for child in children))
+    wait_for_ends(children)
 
 
 def test_hostile_files_cost_little(make_pool: MakePool) -> None:
