@@ -4,7 +4,7 @@ import random
 import signal
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,16 +56,23 @@ def _disturb(site: Site, archives: Path, rng: random.Random) -> str:
     """
     with site.client() as client:
         job_id = upload(client, _LARGE, archives)
-    wait_until(lambda: site.busy_workers(), "a worker has taken the job")
+    wait_until(lambda: job_row(site.runtime, job_id).worker, "a worker has taken the job")
     time.sleep(rng.uniform(0.0, 2.5))  # while it starts, reads, writes or ends
-    for worker in site.busy_workers():
-        _stop(worker)
+    _stop(_holder(site, job_id))
     if job_row(site.runtime, job_id).status == "succeeded" or _is_locked(site):  # not this one
         _wake(site)
         return _disturb(site, archives, rng)
     expire_lease(site.runtime.db, job_id)
     wait_until(lambda: job_row(site.runtime, job_id).status == "succeeded", "it is done")
     return job_id
+
+
+def _holder(site: Site, job_id: str) -> Member:
+    """Whose job it is. Not just any busy worker: another one may still be ending the job before,
+    and if both were stopped, there would be none to go on."""
+    name = job_row(site.runtime, job_id).worker or ""
+    (worker,) = [worker for worker in site.workers if name.endswith(f":{worker.pid}")]
+    return worker
 
 
 def _is_locked(site: Site) -> bool:
@@ -81,8 +88,10 @@ def _is_locked(site: Site) -> bool:
 
 
 def _stop(worker: Member) -> None:
-    for process in (psutil.Process(worker.pid), *worker.jobs()):
-        process.suspend()
+    psutil.Process(worker.pid).suspend()  # from now on it starts nothing
+    for process in worker.jobs():
+        with suppress(psutil.NoSuchProcess):  # it has just ended
+            process.suspend()
 
 
 def _wake(site: Site) -> None:
