@@ -292,15 +292,17 @@ def due_for_hint(session: Session) -> Sequence[Job]:
         .where(open_job, Job.hint_at <= db_now())
         .order_by(Job.hint_at, Job.id)  # one with a thousand jobs keeps no other waiting
         .limit(_HINTS_A_SWEEP)
-        .with_for_update(skip_locked=True)  # a row that somebody holds on to keeps no other waiting
-        .scalar_subquery()
+        .with_for_update(skip_locked=True)  # a locked row keeps no other waiting
+        .cte("due")  # not a subquery: PostgreSQL may evaluate one again for every row
     )
     backoff: ColumnElement[float] = case(
         (Job.hints >= 4, _HINT_BACKOFF), else_=5.0 * (Job.hints + 1)
     )
     return session.scalars(
         update(Job)
-        .where(Job.id.in_(due), Job.hint_at <= db_now())  # again: a sweeper may have been first
+        .where(
+            Job.id.in_(select(due.c.id)), Job.hint_at <= db_now()
+        )  # again: a sweeper may have been first
         .values(hints=Job.hints + 1, hint_at=db_now() + backoff)
         .returning(Job)
         .execution_options(synchronize_session=False)

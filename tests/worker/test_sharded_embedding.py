@@ -27,7 +27,7 @@ Files = EmbeddingFiles
 @pytest.fixture
 def shared(make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
     """Shards of three images: eight of them."""
-    runtime = Runtime(make_settings(embed_shard=3, torch_threads=1, lease_seconds=30))
+    runtime = Runtime(make_settings(embed_shard=3, torch_threads=1))
     monkeypatch.setattr(stages, "load_backbone", lambda *_args, **_options: tiny_backbone())
     yield runtime
     runtime.db.dispose()

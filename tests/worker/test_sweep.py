@@ -19,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("tiny")
 
 def request_of(dataset_id: str, **changes: Any) -> SweepRequest:
     given: dict[str, Any] = {"backbone": "efficientnet_lite0", "seed": 0, "n_heads": 2, "steps": 40}
+    given["precision"] = "float32"
     return SweepRequest(dataset_id=dataset_id, **(given | changes))
 
 

@@ -147,7 +147,8 @@ def test_a_job_that_starts_meanwhile_finds_it_or_keeps_it(
         with any_runtime.db.write() as session:
             session.get_one(Dataset, dataset.id).status = "ready"
             session.get_one(ModelVersion, (_model_id(any_runtime), version)).manifest = {
-                "backbone": "x"
+                "backbone": "x",
+                "precision": "float32",
             }
         with ThreadPoolExecutor(2) as pool:
             started = pool.submit(predict, dataset, version)
