@@ -26,6 +26,10 @@ app = typer.Typer(no_args_is_help=True, help="Start a job.")
 Clusters = Annotated[int, typer.Option("--clusters", "-k", min=2, help="How many groups.")]
 ModelName = Annotated[str | None, typer.Option(help="In the registry; else after the dataset.")]
 Backbone = Annotated[str | None, typer.Option(help="What turns an image into features.")]
+Precision = Annotated[
+    Literal["float32", "bfloat16"] | None,
+    typer.Option(help="Of matrix products; bfloat16 rounds, and is faster where hardware has it."),
+]
 Duplicates = Annotated[
     Literal["none", "exact", "near"] | None, typer.Option(help="To leave out of training.")
 ]
@@ -63,6 +67,7 @@ def cluster(
     clusters: Clusters,
     model_name: ModelName = None,
     backbone: Backbone = None,
+    precision: Precision = None,
     recipe: Annotated[Literal["default", "paper"] | None, typer.Option()] = None,
     exclude_duplicates: Duplicates = None,
     objective: Objective = None,
@@ -86,6 +91,7 @@ def cluster(
         n_clusters=clusters,
         model_name=model_name,
         backbone=backbone,
+        precision=precision,
         recipe=recipe,
         exclude_duplicates=exclude_duplicates,
         objective=objective,
@@ -109,6 +115,7 @@ def sweep(
     ] = None,
     clusters: Annotated[int | None, typer.Option("--clusters", "-k", min=2)] = None,
     backbone: Backbone = None,
+    precision: Precision = None,
     exclude_duplicates: Duplicates = None,
     objective: Objective = None,
     heads: Heads = None,
@@ -131,6 +138,7 @@ def sweep(
         values=value or None,
         n_clusters=clusters,
         backbone=backbone,
+        precision=precision,
         exclude_duplicates=exclude_duplicates,
         objective=objective,
         n_heads=heads,
@@ -201,6 +209,7 @@ def predict(
 def map_(
     dataset_id: DatasetId,
     backbone: Backbone = None,
+    precision: Precision = None,
     perplexity: Annotated[float | None, typer.Option(min=2, max=200)] = None,
     seed: Seed = None,
     priority: Priority = None,
@@ -215,6 +224,7 @@ def map_(
         *(server, api_key, wait, as_json, "map"),
         dataset_id=dataset_id,
         backbone=backbone,
+        precision=precision,
         perplexity=perplexity,
         seed=seed,
         priority=priority,
