@@ -15,7 +15,7 @@ import psutil
 from sqlalchemy import select, text
 
 from app.core.db import Database
-from app.core.tables import Shard
+from app.core.tables import Job, Shard
 from tests.e2e.conftest import SERVICE_VARIABLES
 from tests.leases import expire_shards_of
 from tests.waiting import end, wait_for_ends, wait_until
@@ -57,6 +57,12 @@ def child_of(process: psutil.Process) -> psutil.Process:
 def who_has_done_some(db: Database) -> set[str | None]:
     with db.read() as session:
         return set(session.scalars(select(Shard.worker).where(Shard.done_at.is_not(None))))
+
+
+def holder_of(db: Database, job_id: str) -> str | None:
+    """The worker whose job it is, which the others help."""
+    with db.read() as session:
+        return session.get_one(Job, job_id).worker
 
 
 def freeze(child: psutil.Process, db: Database) -> bool:
@@ -118,20 +124,22 @@ def test_four_workers_share_a_job_and_one_is_killed(
         workers, frozen = [service.worker(), *helpers], dict[int, psutil.Process]()
         wait_until(lambda: freeze_who_has_done_some(workers, frozen, db))
         wait_until(lambda: {found.job_id for found in client.workers()} == {shared.id})
-        lost = [helpers[0], frozen[helpers[0].pid]]
-        helpers[0].kill()  # its child goes with it, and with that the piece that it held
+        owner = holder_of(db, shared.id)
+        victim = next(helper for helper in helpers if name_of(helper) != owner)
+        lost = [victim, frozen.pop(victim.pid)]
+        victim.kill()  # its child goes with it, and with that the piece that it held
         wait_for_ends(lost)
-        expire_shards_of(db, name_of(helpers[0]))
-        for helper in workers:
-            if helper is not helpers[0]:
-                frozen[helper.pid].resume()
+        expire_shards_of(db, name_of(victim))
+        for child in frozen.values():
+            child.resume()
 
         assert client.wait(shared.id).status == "succeeded"
         assert features_hash(data_dir) == alone
         (line,) = (x.message for x in client.logs(shared.id) if "was shared" in x.message)
         assert all(name_of(process) in line for process in workers), line
-        for helper in helpers[1:]:
+        living = [helper for helper in helpers if helper is not victim]
+        for helper in living:
             helper.send_signal(signal.SIGTERM)
-        gone = {name_of(helper) for helper in helpers[1:]}
+        gone = {name_of(helper) for helper in living}
         wait_until(lambda: not gone & {found.name for found in client.workers()})
     db.dispose()
