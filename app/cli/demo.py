@@ -127,6 +127,10 @@ def _show(client: TemiClient, job: Job, held_back: Path) -> None:
     mostly = _mostly(client, clustering.id)
     print_clusters(client.clusters(clustering.id), mostly)
     print_metrics(clustering)
+    results.print(
+        "The same on every run of this machine. Another kind of processor may place a few drawings "
+        "that lie between two groups differently (docs/reproducibility.md).\n"
+    )
     with tempfile.TemporaryDirectory(prefix="temi-demo-") as folder:
         with zipfile.ZipFile(held_back) as archive:
             archive.extractall(folder)
