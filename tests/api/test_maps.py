@@ -28,7 +28,12 @@ def end(runtime: Runtime, job: Json, status: str) -> None:
 
 def test_a_map_is_requested(job: Json) -> None:
     assert job["kind"] == "map"
-    assert job["config"] == {"backbone": "efficientnet_lite0", "perplexity": 30.0, "seed": 0}
+    assert job["config"] == {
+        "backbone": "efficientnet_lite0",
+        "precision": "float32",
+        "perplexity": 30.0,
+        "seed": 0,
+    }
     assert job["progress"]["stages"] == ["embed", "mine", "project"]
 
 

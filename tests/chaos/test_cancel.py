@@ -10,6 +10,7 @@ from tests.chaos.conftest import StartSite
 from tests.chaos.profile import Profile
 from tests.chaos.site import Site
 from tests.chaos.work import KINDS, cluster, job_row, upload
+from tests.freezing import suspend_between_writes
 from tests.promises import Promises, Row, longest
 from tests.waiting import wait_until
 
@@ -86,8 +87,8 @@ def _cancel_queued(site: Site, client: TemiClient, archives: Path, count: int) -
     (worker,) = site.workers
     blocking = upload(client, _LARGE, archives)
     wait_until(lambda: worker.jobs(), "the worker is busy")
-    for process in worker.jobs():
-        process.suspend()
+    file = Path(site.runtime.db.engine.url.database or "")
+    suspend_between_writes(worker.jobs(), file)
     waits = []
     for _ in range(count):
         job_id = upload(client, 0, archives)

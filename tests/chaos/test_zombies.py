@@ -2,9 +2,8 @@
 
 import random
 import signal
-import sqlite3
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from tests.chaos.conftest import StartSite
 from tests.chaos.profile import Profile
 from tests.chaos.site import Member, Site
 from tests.chaos.work import KINDS, dataset_bits, job_row, undisturbed, upload
+from tests.freezing import is_locked
 from tests.leases import expire_lease
 from tests.promises import Promises
 from tests.waiting import wait_until
@@ -79,12 +79,7 @@ def _is_locked(site: Site) -> bool:
     """SQLite only: one that is stopped within a write keeps the file until it is continued."""
     if site.runtime.db.engine.name != "sqlite":
         return False
-    with closing(sqlite3.connect(site.runtime.db.engine.url.database or "", timeout=1)) as file:
-        try:
-            file.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
-            return True
-    return False
+    return is_locked(Path(site.runtime.db.engine.url.database or ""))
 
 
 def _stop(worker: Member) -> None:

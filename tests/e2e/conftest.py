@@ -62,9 +62,14 @@ class Service:
         assert process is not None
         return process
 
+    @property
+    def database(self) -> Path:
+        """The service's own SQLite file."""
+        return self.log.with_suffix("") / "temi.db"
+
     def expire_lease(self, job_id: str) -> None:
-        """Of a job whose worker is dead; in the service's own SQLite file."""
-        db = Database(f"sqlite:///{self.log.with_suffix('') / 'temi.db'}")
+        """Of a job whose worker is dead."""
+        db = Database(f"sqlite:///{self.database}")
         expire_lease(db, job_id)
         db.dispose()
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import redis
 
+from tests.freezing import suspend_between_writes
 from tests.waiting import wait_until
 
 
@@ -24,7 +25,8 @@ def test_a_broker_that_forgets_everything_loses_no_job(
 ) -> None:
     with start_service(TEMI_BROKER_URL=redis_url) as service, service.client() as client:
         worker = service.worker()
-        worker.suspend()  # so that the message is still in the broker when that forgets
+        # so that the message is still in the broker when that forgets
+        suspend_between_writes([worker], service.database)
         try:
             # the first message goes to the worker that already waits, the second stays
             jobs = [client.upload_dataset(shapes_zip, name=name) for name in ("one", "two")]
