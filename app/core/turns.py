@@ -1,7 +1,7 @@
 """Which tenant's job is next. Tenants take turns, so none waits for another's whole queue.
 
 The tenant with the fewest running jobs comes first, then the one that was served the longest time
-ago. Priority and age decide only among the jobs of one tenant: nobody can overtake another tenant
+ago. Priority and age decide only among the jobs of one tenant: no tenant can overtake another
 by asking for a higher priority or by sending more jobs.
 """
 

@@ -34,7 +34,7 @@ class Tally:
             self._done += rows
 
     def report(self) -> None:
-        """Silent unless something was done since: whoever listens may take it for progress."""
+        """Silent unless something was done since: a report counts as progress."""
         if self._progress is not None and self._done != self._reported:
             self._reported = self._done
             self._progress(min(round(self._done), self.total), self.total)
