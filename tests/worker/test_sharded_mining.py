@@ -29,7 +29,7 @@ Features = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 @pytest.fixture
 def shared(make_settings: MakeSettings) -> Iterator[Runtime]:
-    runtime = Runtime(make_settings(mine_shard=700, lease_seconds=30))
+    runtime = Runtime(make_settings(mine_shard=700))
     yield runtime
     runtime.db.dispose()
     runtime.celery.close()
