@@ -14,6 +14,7 @@ from temi.config import TrainConfig
 from temi.neighbors import mine_neighbors
 from temi.shares import HeadShare, most_processes
 from temi.train import Trainer
+from tests.servers import free_port
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text("utf-8")
 ROWS = re.findall(r"^\| (\d+) \| (\d+) \| (\d+) \| (\d+) heads .* \| ([\d,]+) \|$", PAGE, re.M)
@@ -33,7 +34,9 @@ def test_the_program_finds_what_one_process_finds(tmp_path: Path) -> None:
     assert program.count(settings) == 1
     (tmp_path / "train.py").write_text(program.replace(settings, f"{settings}, steps=60"))
 
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py"]
+    # `--standalone`, with a port of which no other connection of this machine can be in the way
+    meeting = ["--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}"]
+    launch = ["-m", "torch.distributed.run", *meeting, "--nproc-per-node=2", "train.py"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     environment["PYTHONPATH"] = str(Path(__file__).parents[2])
     done = subprocess.run(
