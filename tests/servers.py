@@ -33,11 +33,11 @@ _ports_given: set[int] = set()
 
 
 def free_port() -> int:
-    """A port that nothing listens at, and that this function gives to nobody else here.
+    """A port that nothing listens at, and that this function gives only once in a process.
 
     It is none of those that the system gives to connections: between the answer and its use such a
-    port may be taken by any connection of any process, and whoever waits for a server there may
-    be connected to itself.
+    port may be taken by any connection of any process, and a client that waits for a server
+    there may be connected to itself.
     """
     for port in random.SystemRandom().sample(range(_FIRST_PORT, _first_of_connections()), 1000):
         if port not in _ports_given and _is_free(port):

@@ -97,7 +97,7 @@ def _serve(site: Site, dataset_id: str) -> None:
         with TemiClient(url, retries=20) as client:
             image = next(iter(client.images(dataset_id)))
             client.predict_images(_MODEL, [image.id])
-    wait_until(lambda: _was_served(site), "somebody has noted that the model is in use")
+    wait_until(lambda: _was_served(site), "the model is noted as in use")
 
 
 def _was_served(site: Site) -> bool:

@@ -53,7 +53,7 @@ def test_a_broker_that_hangs_costs_neither_time_nor_memory(monkeypatch: pytest.M
     ours = Bell(send)
     for number in range(100):
         ours.ring(f"job_{number}", "cluster")
-    assert sent == []  # nobody has waited for the first one
+    assert sent == []  # no caller has waited for the first one
     hanging.set()
     wait_until(lambda: len(sent) >= 5, "those that waited are sent")
     assert 5 <= len(sent) <= 6  # the one that hung, and those that waited

@@ -1,4 +1,4 @@
-"""Small archives that cost those who read them carelessly gigabytes or hours."""
+"""Small archives that cost a careless reader gigabytes or hours."""
 
 import bz2
 import gzip

@@ -79,7 +79,7 @@ def _ask(
 
 
 def _make_impatient(engine: Engine) -> None:
-    """Now every model counts as one that nobody has asked for lately."""
+    """Now every model counts as idle."""
     engine._settings = engine._settings.model_copy(update={"predict_idle_seconds": 0.0})
     engine._models._idle_seconds = 0.0
 
@@ -101,10 +101,7 @@ def test_those_who_wait_share_batches(
     loader.computing.clear()
     for number in range(16):
         engine.take(_ask(number, model, png(number)))
-    until = time.monotonic() + 60
-    while engine._lanes.waiting < 16 - 2 * 4:  # two lanes hold up to four each
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: engine._lanes.waiting >= 16 - 2 * 4)  # two lanes hold up to four each
     loader.computing.set()
     found = replies.wait(*range(16))
     batches = [batch for answer in found.values() for batch in answer.batches]  # type: ignore[union-attr]

@@ -32,7 +32,7 @@ class _Handler(BaseHTTPRequestHandler):
             case ["/slow"]:
                 self.send_response(200)
                 self.end_headers()
-                while True:  # until whoever asked has gone
+                while True:  # until the client has gone
                     self.wfile.write(b"x")
                     time.sleep(0.05)
             case _:
