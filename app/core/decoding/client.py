@@ -15,7 +15,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from app.core.decoding.headers import DecodeLimits, MiB
 
@@ -26,7 +25,6 @@ _START_SECONDS = 60.0  # a machine may be very busy
 _CLOCK_FACTOR = 3.0
 _READ_BYTES = 64 * 1024
 _KEEP_BYTES = 4 * MiB  # of the shared file: to ask for its memory again would take longer
-Bytes = npt.NDArray[np.uint8]
 
 
 class DecodingTooSlow(Exception):
@@ -78,7 +76,7 @@ class DecoderProcess:
         *,
         slow_seconds: float,
         on_slow: Callable[[], None],
-    ) -> tuple[dict[str, Any], Bytes]:
+    ) -> tuple[dict[str, Any], memoryview]:
         """The answer and its bytes; `on_slow` is called once it takes longer than that."""
         message = request | {"bytes": len(data), "limits": asdict(limits)}
         self._write(data)
@@ -114,7 +112,7 @@ class DecoderProcess:
         while done < len(data):
             done += os.pwrite(self._shared, memoryview(data)[done:], done)
 
-    def _read(self, size: int) -> Bytes:
+    def _read(self, size: int) -> memoryview:
         """By a call, not by a mapping: the other side may have cut the file short."""
         result = np.empty(size, dtype=np.uint8)
         done = 0
@@ -123,7 +121,7 @@ class DecoderProcess:
             if count == 0:
                 raise DecoderDied("its result is incomplete")
             done += count
-        return result
+        return result.data
 
     def _read_line(self, until: float) -> bytes | None:
         """None if there is none by then."""

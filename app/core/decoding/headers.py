@@ -22,6 +22,16 @@ _NEXT_MARKER = re.compile(rb"\xff[\x02-\xcf\xd8-\xfe]")
 _END_OF_IMAGE = 0xD9
 
 
+# A JPEG like this takes some milliseconds and little memory, whatever its data are. Metadata are
+# part of that: Pillow copies what they point to, and they may point to the same bytes many times.
+_CHEAP_BYTES = 1 * MiB
+_CHEAP_HEADER_BYTES = 16 * 1024
+_CHEAP_PIXELS = 4_000_000  # of all scans together
+# Start of a frame with the sizes of the picture; the other three of the range are tables.
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_SEGMENTS = _FRAMES | {0xC4, 0xCC, *range(0xDA, 0xF0), 0xFE}
+
+
 @dataclass(frozen=True, kw_only=True)
 class DecodeLimits:
     """What one image may take. The memory is that of its pixels and of the decoder's buffers."""
@@ -115,6 +125,26 @@ def count_scans(data: bytes) -> int:
         # Previews within metadata have scans of their own: segments are stepped over.
         at = found.end() + int.from_bytes(data[found.end() : found.end() + 2])
     return scans
+
+
+def is_cheap_jpeg(data: bytes) -> bool:
+    """Decoding it costs less than to hand it to another process, which needs no proof to end."""
+    if len(data) > _CHEAP_BYTES or not data.startswith(b"\xff\xd8"):
+        return False
+    at, pixels = 2, 0
+    while at < _CHEAP_HEADER_BYTES and at + 9 <= len(data):
+        marker, size = data[at + 1], int.from_bytes(data[at + 2 : at + 4])
+        if data[at] != 0xFF or marker not in _SEGMENTS or size < 2:
+            return False
+        if marker == _START_OF_SCAN[1]:
+            # Previews are counted, too; compressed data do not contain these two bytes.
+            return 0 < pixels * data.count(_START_OF_SCAN) <= _CHEAP_PIXELS
+        if marker in _FRAMES:
+            if pixels:
+                return False
+            pixels = int.from_bytes(data[at + 5 : at + 7]) * int.from_bytes(data[at + 7 : at + 9])
+        at += 2 + size
+    return False
 
 
 def has_more_frames(opened: Image.Image) -> bool:

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app.core.decoding.client import PROGRAM, Bytes, DecoderDied, DecoderProcess, DecodingTooSlow
-from app.core.decoding.headers import DecodeLimits
+from app.core.decoding.client import PROGRAM, DecoderDied, DecoderProcess, DecodingTooSlow
+from app.core.decoding.headers import DecodeLimits, is_cheap_jpeg
+from app.core.decoding.tasks import Answer, answer_task
 from app.core.errors import (
     ImageRejected,
     ImageTooLarge,
@@ -36,6 +37,7 @@ log = structlog.get_logger()
 class DecoderPool:
     """Up to `processes` decode at once.
 
+    A JPEG whose header bounds its cost is decoded here: to hand it over would take as long again.
     An image that takes long gives its turn to another one, so that it delays no others; there are
     up to as many processes again for such images.
     """
@@ -63,11 +65,11 @@ class DecoderPool:
         request = {"task": "square", "square": {"size": square.size, "resize": square.resize}}
         answer, result = self._run(request, data)
         side = answer["side"]
-        return result.reshape(side, side, 3)
+        return np.frombuffer(result, dtype=np.uint8).reshape(side, side, 3)
 
     def make_thumbnail(self, data: bytes, size: int) -> bytes:
         _, result = self._run({"task": "thumbnail", "size": size}, data)
-        return result.tobytes()
+        return bytes(result)
 
     def prepare(self) -> None:
         """Starts the processes, so that the first image need not wait for it; returns at once."""
@@ -88,20 +90,21 @@ class DecoderPool:
         for process in idle:
             self._end(process)
 
-    def _run(self, request: dict[str, Any], data: bytes) -> tuple[dict[str, Any], Bytes]:
+    def _run(self, request: dict[str, Any], data: bytes) -> Answer:
         sniff(data)  # what is no image costs nothing
         turn = self._turns.take()
         try:
-            answer, result = self._attempt(request, data, turn)
+            if is_cheap_jpeg(data):
+                answer, result = answer_task(request, data, self.limits)
+            else:
+                answer, result = self._attempt(request, data, turn)
         finally:
             turn.end()
         if "code" in answer:
             raise _REFUSALS[answer["code"]](answer["detail"])
         return answer, result
 
-    def _attempt(
-        self, request: dict[str, Any], data: bytes, turn: "_Turn"
-    ) -> tuple[dict[str, Any], Bytes]:
+    def _attempt(self, request: dict[str, Any], data: bytes, turn: "_Turn") -> Answer:
         for attempt in range(_ATTEMPTS):
             process = self._take(fresh=attempt > 0)
             try:

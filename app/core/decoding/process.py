@@ -16,19 +16,18 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.core.decoding.headers import DecodeLimits
-from app.core.errors import ImageRejected
 from app.core.processes import die_with_parent
+
+if TYPE_CHECKING:
+    from app.core.decoding.tasks import Answer
 
 _WORN_BYTES = 64 * 1024 * 1024  # memory that it did not get back from its decoders
 _UNLIMITED = resource.RLIM_INFINITY
 
-Answer = tuple[dict[str, Any], bytes | memoryview]
-"""What to tell, and the bytes of the result."""
-Handler = Callable[[dict[str, Any], bytes], Answer]
+Handler = Callable[[dict[str, Any], bytes, DecodeLimits], "Answer"]
 
 
 def main(handle: Handler | None = None) -> None:
@@ -48,54 +47,33 @@ def _serve(lines: io.BufferedRWPair, shared: int, handle: Handler) -> None:
     for line in lines:
         request: dict[str, Any] = json.loads(line)
         data = _read(shared, request["bytes"])
-        _limit(request["limits"])
-        answer, result = _answer(handle, request, data)
+        limits = DecodeLimits(**request["limits"])
+        _limit(limits)
+        answer, result = handle(request, data, limits)
         _limit(None)
         _write(shared, result)
         answer |= {"bytes": len(result), "worn": _data_bytes() > base + len(data) + _WORN_BYTES}
         _send(lines, answer)
 
 
-def _answer(handle: Handler, request: dict[str, Any], data: bytes) -> Answer:
-    try:
-        return handle(request, data)
-    except ImageRejected as error:
-        return {"code": error.code, "detail": error.detail}, b""
-
-
 def _load_decoders() -> Handler:
     import pillow_heif
     from PIL import AvifImagePlugin
 
-    from app.core.images import cut_square, inspect_image, make_thumbnail
-    from temi.cropping import CentralSquare
+    from app.core.decoding.tasks import answer_task
 
     # There is a process for each core already, and every thread takes memory for its stack.
     pillow_heif.options.DECODE_THREADS = 1
     AvifImagePlugin.DEFAULT_MAX_THREADS = 1
-
-    def handle(request: dict[str, Any], data: bytes) -> Answer:
-        limits = DecodeLimits(**request["limits"])
-        match request["task"]:
-            case "inspect":
-                return asdict(inspect_image(data, limits=limits)), b""
-            case "square":
-                square = cut_square(data, CentralSquare(**request["square"]), limits=limits)
-                return {"side": square.shape[0]}, square.reshape(-1).data
-            case "thumbnail":
-                return {}, make_thumbnail(data, request["size"], limits=limits)
-            case unknown:
-                raise ValueError(f"unknown task {unknown!r}")
-
-    return handle
+    return answer_task
 
 
-def _limit(limits: dict[str, Any] | None) -> None:
+def _limit(limits: DecodeLimits | None) -> None:
     """The kernel refuses more memory, and ends the process after too much of its own time."""
     memory = cpu = _UNLIMITED
     if limits is not None:
-        memory = _data_bytes() + int(limits["bytes"])
-        cpu = math.ceil(time.process_time() + limits["seconds"])
+        memory = _data_bytes() + limits.bytes
+        cpu = math.ceil(time.process_time() + limits.seconds)
     if sys.platform == "linux":  # elsewhere this limit is none or counts libraries, too
         resource.setrlimit(resource.RLIMIT_DATA, (memory, _UNLIMITED))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, _UNLIMITED))

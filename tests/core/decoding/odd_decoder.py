@@ -4,14 +4,14 @@ import os
 import time
 from typing import Any
 
-from app.core.decoding.process import Answer, main
-from app.core.images import cut_square, inspect_image
-from temi.cropping import CentralSquare
+from app.core.decoding.headers import DecodeLimits
+from app.core.decoding.process import main
+from app.core.decoding.tasks import Answer, answer_task
 
 _FACTS = {"width": 1, "height": 1, "format": "PNG", "notes": []}
 
 
-def handle(request: dict[str, Any], data: bytes) -> Answer:
+def handle(request: dict[str, Any], data: bytes, limits: DecodeLimits) -> Answer:
     if data.endswith(b"sleep"):
         time.sleep(3600)
     if data.endswith(b"compute"):
@@ -25,9 +25,7 @@ def handle(request: dict[str, Any], data: bytes) -> Answer:
         except MemoryError:
             return {"code": "image_undecodable", "detail": "no memory"}, b""
     if request["task"] == "square":
-        square = cut_square(data, CentralSquare(**request["square"]))
-        return {"side": len(square)}, square.tobytes()
-    inspect_image(data)
+        return answer_task(request, data, limits)
     return _FACTS | {"notes": [str(os.getpid())]}, b""
 
 

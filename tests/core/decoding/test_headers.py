@@ -11,11 +11,12 @@ from app.core.decoding.headers import (
     check_memory,
     check_opened,
     count_scans,
+    is_cheap_jpeg,
 )
 from app.core.errors import ImageTooLarge, ImageUndecodable
 from app.core.images import decode_image, inspect_image
 from tests.hostile_images import jpeg_of_scans, tiff_of_pages, webp_claiming
-from tests.images import jpeg_bytes
+from tests.images import jpeg_bytes, png_bytes
 
 LIMITS = DecodeLimits()
 
@@ -63,6 +64,55 @@ def test_coefficients_of_all_scans_need_memory() -> None:
     one = jpeg_bytes(size=(1_000, 1_000))
     with Image.open(io.BytesIO(one)) as opened:
         check_opened(opened, one, "JPEG", DecodeLimits(bytes=1_000))
+
+
+def _with_metadata(data: bytes, size: int) -> bytes:
+    return data[:2] + b"\xff\xe1" + (size + 2).to_bytes(2) + bytes(size) + data[2:]
+
+
+def test_small_jpegs_are_cheap() -> None:
+    assert is_cheap_jpeg(jpeg_bytes(size=(640, 480)))
+    assert is_cheap_jpeg(jpeg_bytes(size=(2_000, 2_000)))
+    assert is_cheap_jpeg(_progressive(500))
+    assert is_cheap_jpeg(_with_metadata(jpeg_bytes(), 8_000))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        jpeg_bytes(size=(2_001, 2_000)),
+        _progressive(1_000),
+        jpeg_of_scans(6_000),
+        _with_metadata(jpeg_bytes(), 20_000),
+        jpeg_bytes()[:2] + b"\xff\xe0\x00\x02" * 100_000 + jpeg_bytes()[2:],
+        jpeg_bytes() + bytes(1024 * 1024),
+        jpeg_bytes()[:20],
+        jpeg_bytes()[:2] + b"\xff\x01" + jpeg_bytes()[2:],
+        png_bytes(),
+        b"",
+    ],
+    ids=[
+        "pixels",
+        "progressive",
+        "scans",
+        "metadata",
+        "segments",
+        "bytes",
+        "cut",
+        "marker",
+        "png",
+        "empty",
+    ],
+)
+def test_what_may_cost_more_is_not_cheap(data: bytes) -> None:
+    assert not is_cheap_jpeg(data)
+
+
+def test_a_second_size_is_not_cheap() -> None:
+    """Which one a decoder takes is its own decision."""
+    data = jpeg_bytes(size=(640, 480))
+    frame = data.index(b"\xff\xc0")
+    assert not is_cheap_jpeg(data[:frame] + data[frame : frame + 19] + data[frame:])
 
 
 def test_the_pages_of_a_tiff_are_not_counted() -> None:

@@ -19,7 +19,7 @@ from app.core.errors import ImageTooLarge, ImageUndecodable, UnsupportedFormat
 from app.core.images import cut_square, make_thumbnail
 from temi.cropping import CentralSquare
 from tests.hostile_images import deep_png, jpeg_of_scans, tiff_of_pages, webp_claiming
-from tests.images import image_bytes, jpeg_bytes, png_bytes
+from tests.images import image_bytes, png_bytes
 from tests.waiting import LONG_SECONDS, join, wait_for_ends
 
 ODD = ("-m", "tests.core.decoding.odd_decoder")
@@ -48,13 +48,22 @@ def _pid(pool: DecoderPool) -> int:
     return int(pool.inspect(png_bytes()).notes[0])
 
 
-def test_results_are_those_of_this_process(make_pool: MakePool) -> None:
+@pytest.mark.parametrize(
+    ("format_", "processes"), [("PNG", 1), ("JPEG", 0)], ids=["by a process", "here"]
+)
+def test_results_are_the_same_by_a_process_and_here(
+    make_pool: MakePool, format_: str, processes: int
+) -> None:
+    """A small JPEG is decoded at once; to hand it over would take longer."""
     pool, square = make_pool(), CentralSquare(size=8, resize=10)
-    data = jpeg_bytes("navy", (200, 120))
+    data = image_bytes(format_, "navy", (200, 120))
     facts = pool.inspect(data)
-    assert (facts.width, facts.height, facts.format, facts.notes) == (200, 120, "JPEG", [])
+    assert (facts.width, facts.height, facts.format, facts.notes) == (200, 120, format_, [])
     np.testing.assert_array_equal(pool.cut_square(data, square), cut_square(data, square))
     assert pool.make_thumbnail(data, 64) == make_thumbnail(data, 64)
+    assert len(pool.pids()) == processes
+    with pytest.raises(ImageUndecodable, match="damaged"):
+        pool.inspect(data[:-50])
 
 
 def test_refusals_come_as_the_same_errors(make_pool: MakePool) -> None:
