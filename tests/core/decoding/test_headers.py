@@ -85,7 +85,7 @@ def test_small_jpegs_are_cheap() -> None:
         jpeg_of_scans(6_000),
         _with_metadata(jpeg_bytes(), 20_000),
         jpeg_bytes()[:2] + b"\xff\xe0\x00\x02" * 100_000 + jpeg_bytes()[2:],
-        jpeg_bytes() + bytes(1024 * 1024),
+        jpeg_bytes() + bytes(256 * 1024),
         jpeg_bytes()[:20],
         jpeg_bytes()[:2] + b"\xff\x01" + jpeg_bytes()[2:],
         png_bytes(),
