@@ -7,7 +7,14 @@ from contextlib import asynccontextmanager
 from anyio import CapacityLimiter
 from fastapi import FastAPI
 
-from app.api import (
+from app.api.http.access import Access, with_door
+from app.api.http.errors import install_error_handlers, responses
+from app.api.http.middleware import RequestContext
+from app.api.http.origins import OriginCheck
+from app.api.http.security_headers import SecurityHeaders
+from app.api.http.shutdown import notice_stop
+from app.api.metrics import Metrics
+from app.api.routes import (
     audit,
     cluster_pictures,
     clusterings,
@@ -33,22 +40,15 @@ from app.api import (
     tus,
     workers,
 )
-from app.api.draining import notice_stop
-from app.api.errors import install_error_handlers, responses
-from app.api.guard import Access, with_door
-from app.api.metrics import Metrics
-from app.api.middleware import RequestContext
-from app.api.origins import OriginCheck
-from app.api.security_headers import SecurityHeaders
-from app.core import tracing
 from app.core.health import Health
-from app.core.logs import configure_logging
-from app.core.permissions import restrict_new_files
+from app.core.platform import tracing
+from app.core.platform.logs import configure_logging
+from app.core.platform.permissions import restrict_new_files
+from app.core.platform.settings import Settings, get_settings
 from app.core.runtime import Runtime
 from app.core.serving import Serving
+from app.core.serving.preload import Warmth
 from app.core.serving.references import References
-from app.core.serving.warmth import Warmth
-from app.core.settings import Settings, get_settings
 
 _DESCRIPTION = """
 Sorts unlabeled photo collections into meaningful groups and labels new photos.

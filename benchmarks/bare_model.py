@@ -12,12 +12,12 @@ from pathlib import Path
 
 import torch
 
-from app.core.images import decode_image
-from app.core.registry import get_model, get_version
+from app.core.datasets.images import decode_image
+from app.core.models import get_model, get_version
+from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
 from app.core.serving import ModelFiles, load_model
-from app.core.settings import Settings
-from temi.embed import default_batch
+from temi.backbones.embedding import default_batch
 
 
 class BareModel:

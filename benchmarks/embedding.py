@@ -21,7 +21,7 @@ import torch
 from PIL import Image, ImageDraw
 
 from temi import Backbone, load_backbone
-from temi.embed import default_batch, embed_files, read_image
+from temi.backbones.embedding import default_batch, embed_files, read_image
 
 SIZES = ((160, 160), (640, 480), (1920, 1080), (4000, 3000))
 DISTINCT = 6  # photos of one size; decoding takes as long for a file seen before

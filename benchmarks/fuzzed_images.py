@@ -17,12 +17,12 @@ import structlog
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
-from app.core.errors import ImageRejected
-from app.core.images import MEDIA_TYPES, decode_image
-from app.core.migrations import upgrade
+from app.core.datasets.images import MEDIA_TYPES, decode_image
+from app.core.platform.errors import ImageRejected
+from app.core.platform.migrations import upgrade
+from app.core.platform.settings import Settings
+from app.core.platform.tables import Image
 from app.core.runtime import Runtime
-from app.core.settings import Settings
-from app.core.tables import Image
 from app.main import create_app
 from tests.api.conftest import work_on
 from tests.images import image_bytes

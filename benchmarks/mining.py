@@ -99,7 +99,7 @@ class PeakMemory(threading.Thread):
 
 def measure_one(path: Path, method: str) -> dict[str, Any]:
     """One search; in a process of its own, so that no other one's memory is counted."""
-    from temi.neighbors import mine_neighbors
+    from temi.neighbors.search import mine_neighbors
 
     features = np.load(path, mmap_mode="r")
     rows, dim = features.shape

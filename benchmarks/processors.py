@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from benchmarks.embedding import given_photos
-from temi.backbones import load_backbone
 from temi.backbones.backends import OnnxBackend
-from temi.catalog import DEFAULT_BACKBONE
-from temi.embed import read_image
+from temi.backbones.catalog import DEFAULT_BACKBONE
+from temi.backbones.embedding import read_image
+from temi.backbones.load import load_backbone
 
 # With AVX2 and FMA (since 2013), and without.
 PROCESSORS = ("Haswell", "Nehalem")

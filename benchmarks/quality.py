@@ -12,12 +12,12 @@ from typing import Any
 
 from benchmarks import sets
 from benchmarks.sets import LabelledSet
+from temi.analysis.kmeans import kmeans
+from temi.analysis.metrics import evaluate
 from temi.analysis.seeds import run_seeds
 from temi.config import TrainConfig
-from temi.kmeans import kmeans
-from temi.metrics import evaluate
-from temi.neighbors import mine_neighbors
-from temi.train import Trainer
+from temi.neighbors.search import mine_neighbors
+from temi.training.trainer import Trainer
 
 METHODS = ("kmeans", "scan", "pmi", "wpmi", "temi")
 Row = dict[str, Any]

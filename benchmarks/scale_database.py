@@ -19,12 +19,12 @@ from pathlib import Path
 from fastapi.testclient import TestClient
 from sqlalchemy import create_engine, text
 
-from app.core.access.actor import DEFAULT_TENANT
-from app.core.clusterings import get_clustering
-from app.core.migrations import upgrade
-from app.core.revisions import iterate_pages, open_revision
+from app.core.clusterings.revisions import iterate_pages, open_revision
+from app.core.clusterings.rows import get_clustering
+from app.core.platform.actor import DEFAULT_TENANT
+from app.core.platform.migrations import upgrade
+from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
-from app.core.settings import Settings
 from app.main import create_app
 from benchmarks.scale_plans import ask, cases, in_full, summary
 from benchmarks.scale_rows import LARGE, clustering_of, fill

@@ -15,13 +15,13 @@ from typing import Any
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, Result, event
 
-from app.core.access.actor import DEFAULT_TENANT
-from app.core.blobs import _used
-from app.core.clusterings import get_clustering
-from app.core.jobs import claim_next, due_for_hint
-from app.core.load import read_load
-from app.core.revisions import iterate_pages, open_revision
+from app.core.clusterings.revisions import iterate_pages, open_revision
+from app.core.clusterings.rows import get_clustering
+from app.core.jobs.lifecycle import claim_next, due_for_hint
+from app.core.jobs.queue_stats import read_load
+from app.core.platform.actor import DEFAULT_TENANT
 from app.core.runtime import Runtime
+from app.core.storage.blobs import _used
 from benchmarks.scale_rows import LARGE, SMALL, clustering_of
 
 BIG = ("images", "assignments", "jobs")

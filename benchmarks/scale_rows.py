@@ -7,9 +7,9 @@ the probabilities are exactly 1, as sure models give them.
 from sqlalchemy import Connection, Engine, insert, text
 from sqlalchemy.schema import CreateIndex, DropIndex
 
-from app.core.access.actor import DEFAULT_TENANT
-from app.core.jobs import STAGES
-from app.core.tables import Assignment, Cluster, Clustering, Dataset, Image, Job
+from app.core.jobs.lifecycle import STAGES
+from app.core.platform.actor import DEFAULT_TENANT
+from app.core.platform.tables import Assignment, Cluster, Clustering, Dataset, Image, Job
 
 LARGE, SMALL = "ds_large", "ds_small"
 CLUSTERS = 1_000

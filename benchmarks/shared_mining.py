@@ -22,11 +22,11 @@ import numpy as np
 import safetensors.numpy
 
 from benchmarks.mining import K, write_features
-from temi.mining.approximate import draw_samples, measure_recall
-from temi.mining.parallel import Tally
-from temi.mining.parts import CellPlan, PartSearch
-from temi.mining.rows import Ids
-from temi.neighbors import MEMORY_BYTES
+from temi.neighbors.approximate import draw_samples, measure_recall
+from temi.neighbors.parallel import Tally
+from temi.neighbors.parts import CellPlan, PartSearch
+from temi.neighbors.rows import Ids
+from temi.neighbors.search import MEMORY_BYTES
 
 _HOSTS = (1, 2, 4, 16, 50)
 _OTHER_SEED = 1_000  # of rows that had no part in the plan

@@ -21,10 +21,10 @@ import torch
 from benchmarks import sets
 from benchmarks.reference import PaperTraining
 from benchmarks.sets import LabelledSet
+from temi.analysis.metrics import evaluate
 from temi.config import TrainConfig
-from temi.metrics import evaluate
-from temi.neighbors import mine_neighbors
-from temi.train import Trainer
+from temi.neighbors.search import mine_neighbors
+from temi.training.trainer import Trainer
 
 Curve = list[tuple[int, float, float]]  # step, seconds, accuracy
 LOOKS = 40

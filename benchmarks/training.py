@@ -15,7 +15,7 @@ from benchmarks.reference import PaperTraining
 from temi.bench import best_rate, matrix_peak, train_gflop
 from temi.config import TrainConfig
 from temi.device import resolve_device
-from temi.train import Trainer
+from temi.training.trainer import Trainer
 
 SHAPES = tuple(itertools.product((384, 1280), (10, 100)))  # features, clusters
 Row = dict[str, Any]

@@ -20,8 +20,8 @@ import safetensors.torch
 import torch
 
 from temi.config import TrainConfig
-from temi.memory import estimate_memory
-from temi.train import Trainer
+from temi.training.memory import estimate_memory
+from temi.training.trainer import Trainer
 
 _GIB = 1 << 30
 _STEPS = 3

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from app.core.tables import Base
+from app.core.platform.tables import Base
 
 connection = context.config.attributes["connection"]
 context.configure(

@@ -1,51 +1,58 @@
 """TEMI: clustering of images on top of a frozen backbone, arrays in and arrays out.
 
-Names are loaded on first use, so that ``import temi`` and ``temi.catalog`` stay free of torch.
-The k-means baseline is ``temi.kmeans.kmeans``: its module has the same name. What can be
-measured about a clustering is in ``temi.analysis``, fine-tuning in ``temi.finetune``.
+Names are loaded on first use, so that ``import temi`` stays free of torch. The k-means baseline is
+``temi.analysis.kmeans``; what can be measured about a clustering is in ``temi.analysis``,
+fine-tuning in ``temi.finetune``.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from temi.backbones import Backbone, load_backbone, resolve_device
-    from temi.catalog import DEFAULT_BACKBONE, BackboneInfo, check_backbone, list_backbones
+    from temi.analysis.metrics import ClusteringMetrics, evaluate
+    from temi.backbones.base import Backbone
+    from temi.backbones.catalog import (
+        DEFAULT_BACKBONE,
+        BackboneInfo,
+        check_backbone,
+        list_backbones,
+    )
+    from temi.backbones.embedding import embed_files, embed_images
+    from temi.backbones.load import load_backbone
+    from temi.backbones.named import NAMED_BACKBONES, NamedBackbone
     from temi.config import TrainConfig
-    from temi.embed import embed_files, embed_images
+    from temi.device import resolve_device
     from temi.errors import InvalidConfig, TemiError, UnknownBackbone, WeightsUnavailable
     from temi.estimator import TEMI
-    from temi.metrics import ClusteringMetrics, evaluate
     from temi.model import ClusterModel
-    from temi.named_backbones import NAMED_BACKBONES, NamedBackbone
-    from temi.neighbors import Neighbors, mine_neighbors
-    from temi.train import Trainer, TrainReport
+    from temi.neighbors.search import Neighbors, mine_neighbors
+    from temi.training.trainer import Trainer, TrainReport
 
 _HOME = {
-    "Backbone": "backbones",
-    "BackboneInfo": "catalog",
+    "Backbone": "backbones.base",
+    "BackboneInfo": "backbones.catalog",
     "ClusterModel": "model",
-    "ClusteringMetrics": "metrics",
-    "DEFAULT_BACKBONE": "catalog",
+    "ClusteringMetrics": "analysis.metrics",
+    "DEFAULT_BACKBONE": "backbones.catalog",
     "InvalidConfig": "errors",
-    "NAMED_BACKBONES": "named_backbones",
-    "NamedBackbone": "named_backbones",
-    "Neighbors": "neighbors",
+    "NAMED_BACKBONES": "backbones.named",
+    "NamedBackbone": "backbones.named",
+    "Neighbors": "neighbors.search",
     "TEMI": "estimator",
     "TemiError": "errors",
     "TrainConfig": "config",
-    "TrainReport": "train",
-    "Trainer": "train",
+    "TrainReport": "training.trainer",
+    "Trainer": "training.trainer",
     "UnknownBackbone": "errors",
     "WeightsUnavailable": "errors",
-    "check_backbone": "catalog",
-    "embed_files": "embed",
-    "embed_images": "embed",
-    "evaluate": "metrics",
-    "list_backbones": "catalog",
-    "load_backbone": "backbones",
-    "mine_neighbors": "neighbors",
-    "resolve_device": "backbones",
+    "check_backbone": "backbones.catalog",
+    "embed_files": "backbones.embedding",
+    "embed_images": "backbones.embedding",
+    "evaluate": "analysis.metrics",
+    "list_backbones": "backbones.catalog",
+    "load_backbone": "backbones.load",
+    "mine_neighbors": "neighbors.search",
+    "resolve_device": "device",
 }
 
 __all__ = [

@@ -14,16 +14,17 @@ import numpy as np
 import torch
 from PIL import Image
 
-from temi.backbones import Backbone, load_backbone
-from temi.catalog import DEFAULT_BACKBONE
+from temi.backbones.base import Backbone
+from temi.backbones.catalog import DEFAULT_BACKBONE
+from temi.backbones.embedding import default_batch, embed_images, read_image
+from temi.backbones.load import load_backbone
 from temi.config import TrainConfig
 from temi.device import resolve_device
-from temi.embed import default_batch, embed_images, read_image
-from temi.lanes import Lanes
 from temi.model import ClusterModel
-from temi.neighbors import mine_neighbors
+from temi.neighbors.search import mine_neighbors
 from temi.precision import fast_precisions
-from temi.train import Trainer
+from temi.training.head_threads import Lanes
+from temi.training.trainer import Trainer
 
 _TRIES = 3
 _PHOTO = (640, 480)

@@ -14,12 +14,12 @@ from safetensors import SafetensorError, safe_open
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from temi.analysis.metrics import evaluate
 from temi.config import TrainConfig
 from temi.errors import TemiError
-from temi.metrics import evaluate
 from temi.model import ClusterModel
-from temi.neighbors import mine_neighbors
-from temi.train import Trainer, TrainReport
+from temi.neighbors.search import mine_neighbors
+from temi.training.trainer import Trainer, TrainReport
 
 _FORMAT = "temi-estimator-1"
 _STEPS_A_REPORT = 10

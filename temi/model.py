@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn.functional import gelu, normalize
 
 from temi.errors import TemiError
-from temi.heads import Heads
 from temi.standardize import Standardizer, chunks
+from temi.training.heads import Heads
 
 _NAMES = ("mean", "std", "w1", "b1", "w2", "b2", "w3")
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from app.core.processes import die_with_parent
+from app.core.platform.processes import die_with_parent
 
 _LOOP = """
 import sys, time

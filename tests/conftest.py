@@ -22,13 +22,13 @@ import structlog
 from fastapi.testclient import TestClient
 from sqlalchemy import create_engine, text
 
-from app.core import idempotency, logs
-from app.core.db import Database
-from app.core.migrations import upgrade
-from app.core.permissions import users_umask
+from app.core.platform import idempotency, logs
+from app.core.platform.db import Database
+from app.core.platform.migrations import upgrade
+from app.core.platform.permissions import users_umask
+from app.core.platform.settings import Settings, get_settings
+from app.core.platform.tables import Base
 from app.core.runtime import Runtime
-from app.core.settings import Settings, get_settings
-from app.core.tables import Base
 from app.main import create_app
 from tests import stray_output
 from tests.buckets import new_bucket

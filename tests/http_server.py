@@ -10,7 +10,7 @@ from typing import Any
 
 import uvicorn
 
-from app.core.settings import Settings
+from app.core.platform.settings import Settings
 from app.main import create_app
 from app.server import make_config
 

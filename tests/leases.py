@@ -7,8 +7,8 @@ of a lease puts that end into the past instead of waiting for the clock.
 from sqlalchemy import update
 from sqlalchemy.exc import OperationalError
 
-from app.core.db import Database
-from app.core.tables import Job, Shard
+from app.core.platform.db import Database
+from app.core.platform.tables import Job, Shard
 from tests.waiting import wait_until
 
 LONG_LEASES = {"lease_seconds": 600.0, "self_kill_seconds": 500.0}

@@ -21,7 +21,7 @@ import psutil
 import psycopg
 import redis
 
-from app.core.processes import die_with_parent
+from app.core.platform.processes import die_with_parent
 from tests.waiting import LONG_SECONDS, wait_until
 
 _FIRST_PORT = 12_000

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.core.jobs import Progress
+from app.core.jobs.lifecycle import Progress
+from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
-from app.core.settings import Settings
 from tests.api.conftest import COLORS, Json, upload, work_on
 from tests.conftest import running_api
 from tests.images import jpeg_bytes

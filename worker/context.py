@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.core import job_records
-from app.core.jobs import Progress, check_fence, record_timing
+from app.core.jobs import records as job_records
+from app.core.jobs.lifecycle import Progress, check_fence, record_timing
+from app.core.jobs.shards import Held
+from app.core.platform.tables import Job
 from app.core.runtime import Runtime
-from app.core.shards import Held
-from app.core.tables import Job
-from worker.liveness import Alive, Computing
+from worker.supervision.liveness import Alive, Computing
 
 _REPORT_SECONDS = 0.25
 _ALIVE_SECONDS = 1.0

@@ -6,16 +6,16 @@ from typing import Any
 
 from celery.signals import setup_logging, worker_ready, worker_shutdown, worker_shutting_down
 
-from app.core import tracing
-from app.core.logs import configure_logging
-from app.core.permissions import restrict_new_files
-from app.core.queue import RUN_JOB
+from app.core.jobs.queue import RUN_JOB
+from app.core.platform import tracing
+from app.core.platform.logs import configure_logging
+from app.core.platform.permissions import restrict_new_files
+from app.core.platform.settings import get_settings
 from app.core.runtime import Runtime
-from app.core.settings import get_settings
-from worker.metrics import metrics
-from worker.presence import leave, say_hello_while
-from worker.runner import run_waiting
-from worker.sweeper import start_cleaner, start_messenger, start_sweeper, sweep
+from worker.supervision.heartbeat import leave, say_hello_while
+from worker.supervision.job_supervisor import run_waiting
+from worker.supervision.maintenance import start_cleaner, start_messenger, start_sweeper, sweep
+from worker.supervision.metrics import metrics
 
 runtime = Runtime(get_settings())
 restrict_new_files(runtime.settings)  # before the broker's folders are made

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 from app.cli.options import AsJson
 from app.cli.output import print_table
-from app.core.settings import get_settings
-from temi.catalog import list_backbones
+from app.core.platform.settings import get_settings
+from temi.backbones.catalog import list_backbones
 
 
 def backbones(as_json: AsJson = False) -> None:

@@ -25,7 +25,7 @@ def backup(
     ] = False,
 ) -> None:
     """Write everything to one file, while the service runs: rows, models, features, images."""
-    from app.core.backup.making import make_backup
+    from app.core.backup.create import make_backup
 
     path = target / f"temi-{time.strftime('%Y%m%d-%H%M%S')}.tar" if target.is_dir() else target
     with open_runtime() as runtime, _Saying() as said:
@@ -42,7 +42,7 @@ def backup(
 
 def restore(source: Source) -> None:
     """Bring a backup into the instance of the settings, which must be empty."""
-    from app.core.backup.restoring import restore_backup
+    from app.core.backup.restore import restore_backup
 
     with open_runtime() as runtime, _Saying() as said:
         manifest = restore_backup(runtime, source, progress=said)

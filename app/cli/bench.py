@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def bench(as_json: AsJson = False) -> None:
     """Measure this machine and the speed of each stage on it; takes about two minutes."""
-    from app.core.settings import get_settings
+    from app.core.platform.settings import get_settings
     from temi.bench import bench as measure
 
     figures: list[Figure] = []

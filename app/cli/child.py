@@ -15,7 +15,7 @@ import typer
 
 from app.cli.errors import FAILED
 from app.cli.output import notices
-from app.core.processes import bound_to_us
+from app.core.platform.processes import bound_to_us
 from temi_client import ApiError, ServiceUnreachable, TemiClient
 
 _STOP_SECONDS = 20.0

@@ -12,7 +12,7 @@ from app.cli.output import notices, results, write_labels
 from app.cli.progress import follow
 from app.cli.tables import print_clusters, print_metrics
 from app.cli.transfers import transfer
-from temi.catalog import DEFAULT_BACKBONE
+from temi.backbones.catalog import DEFAULT_BACKBONE
 from temi_client import Job, ServiceUnreachable, TemiClient
 
 _NO_SERVICE = "Start one with [bold]temi serve[/], or add [bold]--local[/] to work without one."

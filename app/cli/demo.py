@@ -16,7 +16,7 @@ from app.cli.options import DEFAULT_SERVER, ApiKey, Server
 from app.cli.output import notices, results
 from app.cli.progress import show_progress
 from app.cli.tables import print_clusters, print_metrics, print_predictions
-from temi.catalog import DEFAULT_BACKBONE
+from temi.backbones.catalog import DEFAULT_BACKBONE
 from temi_client import ApiError, Dataset, Job, JobFailed, ServiceUnreachable, TemiClient
 
 DATASET_NAME = "demo-clipart"

@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 from app.cli.door import has_key
 from app.cli.options import AsJson
 from app.cli.output import results
-from app.core.settings import GiB, Settings, get_settings
+from app.core.platform.settings import GiB, Settings, get_settings
 
 _PACKAGES = {
     "torch": "torch",
@@ -81,7 +81,7 @@ def _device(settings: Settings) -> Line:
 def _parts(settings: Settings) -> Iterator[Line]:
     from app.core.health import Health
     from app.core.runtime import Runtime
-    from temi.catalog import DEFAULT_BACKBONE
+    from temi.backbones.catalog import DEFAULT_BACKBONE
 
     places = {
         "database": make_url(settings.sqlalchemy_url).render_as_string(hide_password=True),

@@ -5,7 +5,7 @@ from rich.markup import escape
 
 from app.cli.errors import USAGE
 from app.cli.output import notices
-from app.core.settings import Settings
+from app.core.platform.settings import Settings
 
 _KEY_NEEDED = """\
 [red]Refusing to bind to {host} without an API key.[/]
@@ -17,7 +17,7 @@ Make a key with [bold]temi keys create NAME[/], or set TEMI_API_KEY (16 characte
 def has_key(settings: Settings) -> bool:
     """In the settings or in the database."""
     from app.core.access.keys import database_has_keys
-    from app.core.db import Database
+    from app.core.platform.db import Database
 
     if settings.api_key is not None:
         return True

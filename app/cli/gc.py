@@ -24,8 +24,8 @@ def gc(
     as_json: AsJson = False,
 ) -> None:
     """Remove files that nothing refers to from the storage of the settings."""
-    from app.core.gc.collecting import collect
-    from app.core.gc.holds import is_held
+    from app.core.storage.gc.collector import collect
+    from app.core.storage.gc.retention import is_held
 
     files: dict[str, int] = defaultdict(int)
     sizes: dict[str, int] = defaultdict(int)

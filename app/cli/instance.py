@@ -9,8 +9,8 @@ from rich.markup import escape
 
 from app.cli.errors import FAILED
 from app.cli.output import notices
-from app.core.permissions import restricted_files
-from app.core.settings import get_settings
+from app.core.platform.permissions import restricted_files
+from app.core.platform.settings import get_settings
 
 if TYPE_CHECKING:
     from app.core.runtime import Runtime
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @contextmanager
 def open_runtime() -> "Iterator[Runtime]":
     """With current tables, so that it also works before the first start."""
-    from app.core.errors import ServiceError
-    from app.core.migrations import upgrade
+    from app.core.platform.errors import ServiceError
+    from app.core.platform.migrations import upgrade
     from app.core.runtime import Runtime
 
     runtime = Runtime(get_settings())

@@ -10,13 +10,13 @@ from rich.markup import escape
 from app.cli.errors import FAILED
 from app.cli.options import AsJson
 from app.cli.output import moment, notices, print_rows, size
-from app.core.access.actor import DEFAULT_TENANT, SCOPES
-from app.core.permissions import restricted_files
-from app.core.settings import get_settings
+from app.core.platform.actor import DEFAULT_TENANT, SCOPES
+from app.core.platform.permissions import restricted_files
+from app.core.platform.settings import get_settings
 from temi_client import Key
 
 if TYPE_CHECKING:
-    from app.core.db import Database
+    from app.core.platform.db import Database
 
 app = typer.Typer(no_args_is_help=True, help="API keys, in the database of the settings.")
 _GB = 1_000_000_000
@@ -70,7 +70,7 @@ def list_keys(
     """List all keys, newest first, also those that were revoked."""
     from sqlalchemy import select
 
-    from app.core.tables import ApiKey
+    from app.core.platform.tables import ApiKey
 
     query = select(ApiKey).order_by(ApiKey.id.desc())
     with _database() as db, db.read() as session:
@@ -102,9 +102,9 @@ def revoke(key_id: Annotated[str, typer.Argument(metavar="KEY")]) -> None:
 @contextmanager
 def _database() -> "Iterator[Database]":
     """With current tables, so that the first key can be made before the first start."""
-    from app.core.db import Database
-    from app.core.errors import ServiceError
-    from app.core.migrations import upgrade
+    from app.core.platform.db import Database
+    from app.core.platform.errors import ServiceError
+    from app.core.platform.migrations import upgrade
 
     with restricted_files(get_settings()):
         db = Database(get_settings().sqlalchemy_url)

@@ -41,7 +41,7 @@ class FolderImages:
 
     def readers(self, at_least: int) -> "Iterator[Callable[[], Image.Image]]":
         """One function an image, that decodes it no smaller than a backbone needs."""
-        from app.core.images import decode_image
+        from app.core.datasets.images import decode_image
 
         def read(path: Path) -> "Image.Image":
             return decode_image(path.read_bytes(), at_least=at_least).image
@@ -49,7 +49,7 @@ class FolderImages:
         return (partial(read, path) for path in self._files)
 
     def reject(self, position: int, error: Exception) -> None:
-        from app.core.errors import ImageRejected
+        from app.core.platform.errors import ImageRejected
 
         if isinstance(error, ImageRejected):
             self.rejected[position] = (self._name(position), error.code, error.detail)
@@ -101,7 +101,7 @@ def list_files(folder: Path, out: Path) -> list[Path]:
 def _embed(name: str, images: FolderImages, progress: StageProgress) -> "Features":
     import numpy as np
 
-    from app.core.settings import get_settings
+    from app.core.platform.settings import get_settings
     from temi import TemiError, embed_images, load_backbone
 
     total = len(images)

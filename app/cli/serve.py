@@ -9,9 +9,9 @@ import typer
 from rich.console import Console
 
 from app.cli.door import check_door
-from app.core import tracing
-from app.core.permissions import restrict_new_files, restricted_files
-from app.core.settings import Settings, get_settings
+from app.core.platform import tracing
+from app.core.platform.permissions import restrict_new_files, restricted_files
+from app.core.platform.settings import Settings, get_settings
 
 _console = Console(stderr=True)
 _MORE_SECONDS = 5.0  # to end, after the last request was answered
@@ -27,8 +27,8 @@ Takes = Annotated[
 def serve(host: Host = None, port: Port = None) -> None:
     """Run everything on this machine: API and worker, restarted if one dies."""
     settings = _settings(host, port)
-    from app.core.logs import configure_logging
-    from app.core.supervisor import Supervisor
+    from app.core.platform.logs import configure_logging
+    from app.core.platform.supervisor import Supervisor
 
     configure_logging(settings)
     restrict_new_files(settings)
@@ -80,8 +80,8 @@ def _check_tracing(settings: Settings) -> None:
 
 
 def _upgrade(settings: Settings) -> None:
-    from app.core.db import Database
-    from app.core.migrations import upgrade
+    from app.core.platform.db import Database
+    from app.core.platform.migrations import upgrade
 
     db = Database(settings.sqlalchemy_url)
     upgrade(db)

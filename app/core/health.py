@@ -15,15 +15,15 @@ from typing import Literal
 
 from sqlalchemy import text
 
-from app.core.load import Load, read_load
-from app.core.lookout import Look, Lookout
-from app.core.migrations import is_current
-from app.core.queue import check_broker
-from app.core.resources import needs_of
+from app.core.jobs.queue import check_broker
+from app.core.jobs.queue_stats import Load, read_load
+from app.core.jobs.workers import taken_resources
+from app.core.platform.migrations import is_current
+from app.core.platform.probe import Look, Lookout
+from app.core.platform.resources import needs_of
+from app.core.platform.settings import GiB
 from app.core.runtime import Runtime
-from app.core.settings import GiB
-from app.core.workers import taken_resources
-from temi.catalog import DEFAULT_BACKBONE, check_backbone
+from temi.backbones.catalog import DEFAULT_BACKBONE, check_backbone
 
 PATIENCE_SECONDS = 2.5
 _LOW_BYTES, _LOW_SHARE = 1 * GiB, 0.05

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from app.core.archives import ArchiveLimits
-from app.core.bell import Bell
-from app.core.db import Database
-from app.core.queue import make_celery, publish_hint
-from app.core.resources import needs_of
-from app.core.settings import Settings
+from app.core.datasets.archives import ArchiveLimits
+from app.core.jobs.notifier import Bell
+from app.core.jobs.queue import make_celery, publish_hint
+from app.core.platform.db import Database
+from app.core.platform.resources import needs_of
+from app.core.platform.settings import Settings
 from app.core.storage import Storage, open_storage
 
 if TYPE_CHECKING:
     from celery import Celery
 
-    from app.core.decoding.pool import DecoderPool
+    from app.core.datasets.decoding.pool import DecoderPool
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class Runtime:
     @property
     def decoders(self) -> "DecoderPool":
         """Processes that decode images; those of this process share them."""
-        from app.core.decoding.pool import decoder_pool  # with Pillow, which few processes need
+        from app.core.datasets.decoding.pool import (
+            decoder_pool,  # with Pillow, which few processes need
+        )
 
         return decoder_pool(self.settings)
 

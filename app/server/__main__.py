@@ -8,7 +8,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from app.core.settings import Settings, get_settings
+from app.core.platform.settings import Settings, get_settings
 from app.server.config import make_config
 
 _OTHER_FILES = 500  # of the database, the storage, the predictor

@@ -5,7 +5,7 @@ from typing import Any
 
 import uvicorn
 
-from app.core.settings import Settings
+from app.core.platform.settings import Settings
 
 _APP = "app.main:create_app"
 

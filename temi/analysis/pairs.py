@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 
+from temi.analysis.metrics import number_labels
 from temi.errors import TemiError
-from temi.metrics import number_labels
 from temi.standardize import chunks
 
 # Probabilities of neighbors gathered in one go.

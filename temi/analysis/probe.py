@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from temi.analysis.metrics import number_labels
 from temi.device import resolve_device
 from temi.errors import InvalidConfig, TemiError
-from temi.metrics import number_labels
 from temi.standardize import Standardizer, chunks, fit_standardizer
 
 Features = npt.NDArray[np.floating]

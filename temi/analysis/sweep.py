@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from temi.analysis.confidence import ConfidenceTally
+from temi.analysis.metrics import evaluate
 from temi.config import TrainConfig
 from temi.errors import TemiError
-from temi.metrics import evaluate
 from temi.standardize import chunks
-from temi.train import Trainer
+from temi.training.trainer import Trainer
 
 DEFAULT_BETAS = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 

@@ -1,8 +1,4 @@
-"""Frozen backbones: a picture in, a feature vector out."""
+"""Frozen backbones: names, weights, preprocessing, inference. An image in, a feature vector out.
 
-from temi.backbones.base import Backbone
-from temi.backbones.load import load_backbone
-from temi.device import resolve_device
-from temi.preprocessing import Preprocessing
-
-__all__ = ["Backbone", "Preprocessing", "load_backbone", "resolve_device"]
+Empty of imports, so that `temi.backbones.catalog` and `temi.backbones.cropping` stay free of torch.
+"""

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from temi.backbones.preprocessing import Preprocessing
 from temi.config import Precision
 from temi.device import torch_threads
-from temi.preprocessing import Preprocessing
 
 # Of the largest feature. Rounding alone makes about a thirtieth of it.
 TOLERANCE = 1e-4

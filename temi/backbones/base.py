@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from temi.backbones.backends import Backend, select_backend
 from temi.backbones.inference import fold_batch_norms
+from temi.backbones.preprocessing import Preprocessing
 from temi.config import Precision
 from temi.errors import TemiError
 from temi.precision import matrix_dtype, products_in
-from temi.preprocessing import Preprocessing
 
 
 class Backbone:

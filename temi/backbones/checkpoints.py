@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
+from temi.backbones.named import Layout
 from temi.errors import WeightsUnavailable
-from temi.named_backbones import Layout
 
 
 @dataclass(frozen=True, kw_only=True)

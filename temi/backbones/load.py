@@ -8,13 +8,13 @@ from timm.data.config import resolve_model_data_config
 from torch import Tensor, nn
 
 from temi.backbones.base import Backbone, hash_tensors
+from temi.backbones.catalog import BackboneName, check_backbone, parse_name
 from temi.backbones.checkpoints import backbone_state
+from temi.backbones.preprocessing import INTERPOLATIONS, Preprocessing
 from temi.backbones.weights import load_by_position, load_exactly, read_content, read_state
-from temi.catalog import BackboneName, check_backbone, parse_name
 from temi.config import Precision
 from temi.device import resolve_device
 from temi.errors import TemiError, WeightsUnavailable
-from temi.preprocessing import INTERPOLATIONS, Preprocessing
 
 # On 351 drawings, 160 and 224 pixels gave the same 10-neighbor precision (0.790 and 0.789) and
 # k-means accuracy no better at 224; 224 costs twice the arithmetic for every image.

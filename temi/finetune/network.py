@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from temi.backbones.base import Backbone, hash_tensors
 from temi.backbones.weights import load_exactly
 from temi.errors import TemiError
-from temi.heads import Heads
 from temi.model import ClusterModel
-from temi.optimizer import RestorableAdamW
 from temi.standardize import Standardizer
+from temi.training.heads import Heads
+from temi.training.optimizer import RestorableAdamW
 
 _SUFFIX = "+finetuned"
 

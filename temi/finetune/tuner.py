@@ -12,19 +12,19 @@ import torch
 from torch import Tensor
 
 from temi.backbones.base import Backbone
+from temi.backbones.embedding import Picture
+from temi.backbones.preprocessing import Preprocessing
 from temi.device import resolve_device
-from temi.embed import Picture
 from temi.errors import TemiError
 from temi.finetune.config import FinetuneConfig
 from temi.finetune.network import Network, network_optimizer, with_weights
-from temi.groups import part
-from temi.heads import update_teacher
 from temi.model import ClusterModel
-from temi.objectives import make_objective
-from temi.objectives.teacher import agreement, uniform_log_occupancy, update_log_occupancy
 from temi.precision import matrix_dtype, products_in
-from temi.preprocessing import Preprocessing
-from temi.sampling import PairSampler
+from temi.training.head_groups import part
+from temi.training.heads import update_teacher
+from temi.training.objectives import make_objective
+from temi.training.objectives.teacher import agreement, uniform_log_occupancy, update_log_occupancy
+from temi.training.sampling import PairSampler
 
 LoadImages = Callable[[Sequence[int]], Iterable[Picture]]
 """The pictures with these ids, in their order; see ``Picture`` for pictures read in a thread."""

@@ -10,20 +10,20 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
-from app.core.clusterings import Assigned
-from app.core.ids import new_id
-from app.core.jobs import Progress, claim, create_job, finish
-from app.core.registry import add_version
+from app.core.clusterings.rows import Assigned
+from app.core.jobs.lifecycle import Progress, claim, create_job, finish
+from app.core.models import add_version
+from app.core.platform.ids import new_id
+from app.core.platform.settings import Settings
+from app.core.platform.tables import Clustering, Dataset, Image
 from app.core.runtime import Runtime
-from app.core.settings import Settings
 from app.core.storage import LocalStorage, Storage, open_storage
-from app.core.tables import Clustering, Dataset, Image
 from tests.conftest import MakeClient, running_api
 from tests.images import ZIP, jpeg_bytes, png_bytes, zip_of
 from tests.model_files import small_files, small_manifest, write_files
-from worker import child
 from worker.context import JobContext
-from worker.registration import add_clustering
+from worker.stages.registration import add_clustering
+from worker.supervision import job_process as child
 
 Work = Callable[[str], list[Progress]]
 MakeClustering = Callable[..., str]

@@ -5,8 +5,8 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-from app.core.job_requests.map import map_key
-from app.core.jobs import claim, finish
+from app.core.jobs.lifecycle import claim, finish
+from app.core.jobs.requests.map import map_key
 from app.core.runtime import Runtime
 from tests.api.conftest import store_clustering, upload, work_on
 from tests.images import jpeg_bytes, png_bytes

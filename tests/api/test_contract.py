@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from app.core.settings import Settings
+from app.core.platform.settings import Settings
 from tests.api.conftest import Json, MakeClustering
 from tests.conftest import MakeClient, MakeSettings
 from tests.keys import bearer

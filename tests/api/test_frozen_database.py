@@ -6,7 +6,7 @@ import httpx
 from fastapi import FastAPI
 from sqlalchemy import QueuePool
 
-from app.core.db import Database
+from app.core.platform.db import Database
 from app.main import create_app
 from tests.conftest import MakeSettings
 from tests.servers import frozen

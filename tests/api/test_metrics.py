@@ -6,12 +6,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import insert, text, update
 
 from app.api.metrics import Metrics, state
-from app.core.clock import db_now
-from app.core.ids import new_id
-from app.core.jobs import Progress, claim, heartbeat
-from app.core.load import read_load
+from app.core.jobs.lifecycle import Progress, claim, heartbeat
+from app.core.jobs.queue_stats import read_load
+from app.core.platform.clock import db_now
+from app.core.platform.ids import new_id
+from app.core.platform.tables import Dataset, Job
 from app.core.runtime import Runtime
-from app.core.tables import Dataset, Job
 from tests.api.conftest import upload
 from tests.images import png_bytes
 from tests.waiting import LONG_SECONDS

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from app.core.backup.making import make_backup
-from app.core.backup.restoring import restore_backup
+from app.core.backup.create import make_backup
+from app.core.backup.restore import restore_backup
+from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
-from app.core.settings import Settings
 from tests.api.conftest import COLORS, Json, upload, work_on
 from tests.conftest import running_api
 from tests.images import jpeg_bytes

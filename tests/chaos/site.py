@@ -13,10 +13,10 @@ from typing import Any, Self
 import httpx
 import psutil
 
-from app.core.migrations import upgrade
-from app.core.processes import bound_to_us
+from app.core.platform.migrations import upgrade
+from app.core.platform.processes import bound_to_us
+from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
-from app.core.settings import Settings
 from temi_client import TemiClient
 from tests.leases import LONG_LEASES
 from tests.servers import free_port

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from app.core.tables import Image
+from app.core.platform.tables import Image
 from benchmarks.fuzzed_images import packed
 from tests.chaos.conftest import StartSite
 from tests.chaos.site import Site

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from app.core.tables import ModelVersion
+from app.core.platform.tables import ModelVersion
 from tests.chaos.conftest import StartSite
 from tests.chaos.site import Site
 from tests.chaos.work import cluster, job_row, upload

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from app.core.tables import Clustering, Job, ModelVersion
+from app.core.platform.tables import Clustering, Job, ModelVersion
 from tests.chaos.conftest import StartSite
 from tests.chaos.killing import kill_at_random
 from tests.chaos.profile import Profile

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from app.core.tables import ModelVersion
+from app.core.platform.tables import ModelVersion
 from temi_client import TemiClient
 from tests.chaos.conftest import StartSite
 from tests.chaos.site import Member, Site

@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from app.core.datasets import OPEN
+from app.core.datasets.rows import OPEN
+from app.core.platform.tables import Assignment, Clustering, Dataset, Image, Job, ModelVersion
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
-from app.core.tables import Assignment, Clustering, Dataset, Image, Job, ModelVersion
 from temi_client import TemiClient
 from tests.chaos.site import Site
 from tests.images import jpeg_bytes, zip_of

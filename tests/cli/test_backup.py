@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import app
+from app.core.platform.settings import get_settings
 from app.core.runtime import Runtime
-from app.core.settings import get_settings
 from tests.core.backup.instances import files, fill, rows
 
 run = CliRunner().invoke

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import app
-from app.core.settings import get_settings
+from app.core.platform.settings import get_settings
 from tests.client.live import Live
 from tests.keys import make_key
 from tests.servers import free_port

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import app
-from app.core.workers import Identity, say_hello
+from app.core.jobs.workers import Identity, say_hello
 from temi_client import Clustering, Dataset, Image
 from tests.cli.conftest import Temi, as_json
 from tests.client.live import FILES, Live

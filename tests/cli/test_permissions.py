@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from app.cli import app
 from app.cli.output import write_bytes
-from app.core.settings import get_settings
+from app.core.platform.settings import get_settings
 
 run = CliRunner().invoke
 

@@ -13,9 +13,9 @@ import pytest
 import uvicorn
 from sqlalchemy import select
 
+from app.core.platform.settings import Settings
+from app.core.platform.tables import Job
 from app.core.runtime import Runtime
-from app.core.settings import Settings
-from app.core.tables import Job
 from app.main import create_app
 from app.server import make_config
 from temi_client import TemiClient

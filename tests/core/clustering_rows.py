@@ -7,13 +7,20 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import select
 
-from app.core.clusterings import Assigned, add_assignments, add_clusters, refresh_clusters
-from app.core.datasets import create_dataset, fingerprint
-from app.core.ids import new_id
-from app.core.operations import Operation, Split, perform
+from app.core.clusterings.operations import Operation, Split, perform
+from app.core.clusterings.rows import Assigned, add_assignments, add_clusters, refresh_clusters
+from app.core.clusterings.splitting import divide
+from app.core.datasets.rows import create_dataset, fingerprint
+from app.core.platform.ids import new_id
+from app.core.platform.tables import (
+    EXCLUDED,
+    Assignment,
+    Cluster,
+    Clustering,
+    ClusteringOperation,
+    Image,
+)
 from app.core.runtime import Runtime
-from app.core.splitting import divide
-from app.core.tables import EXCLUDED, Assignment, Cluster, Clustering, ClusteringOperation, Image
 
 FOLDER = "embeddings/test"
 TENANT = "t"

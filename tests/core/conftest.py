@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from app.core.datasets import create_dataset
-from app.core.ids import new_id
-from app.core.jobs import create_job
+from app.core.datasets.rows import create_dataset
+from app.core.jobs.lifecycle import create_job
+from app.core.platform.ids import new_id
+from app.core.platform.tables import Dataset, Image, Job
 from app.core.runtime import Runtime
-from app.core.tables import Dataset, Image, Job
-from tests.core.archives.archive_files import Write
+from tests.core.datasets.archives.archive_files import Write
 
 MakeJob = Callable[..., Job]
 MakeDataset = Callable[..., Dataset]

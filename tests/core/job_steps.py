@@ -1,9 +1,9 @@
 """What workers and users do to a job, one transaction each."""
 
-from app.core import jobs
-from app.core.jobs import Progress
+from app.core.jobs import lifecycle as jobs
+from app.core.jobs.lifecycle import Progress
+from app.core.platform.tables import Job
 from app.core.runtime import Runtime
-from app.core.tables import Job
 
 GONE = -1.0  # a lease that has already run out
 

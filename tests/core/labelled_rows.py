@@ -7,11 +7,10 @@ from typing import Any
 
 from sqlalchemy import insert, select
 
-from app.core.clusterings import Assigned, add_assignments, add_clusters, refresh_clusters
-from app.core.datasets import create_dataset
-from app.core.ids import new_id
-from app.core.runtime import Runtime
-from app.core.tables import (
+from app.core.clusterings.rows import Assigned, add_assignments, add_clusters, refresh_clusters
+from app.core.datasets.rows import create_dataset
+from app.core.platform.ids import new_id
+from app.core.platform.tables import (
     AssignmentChange,
     Cluster,
     Clustering,
@@ -19,6 +18,7 @@ from app.core.tables import (
     Dataset,
     Image,
 )
+from app.core.runtime import Runtime
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from app.core.clock import db_now
 from app.core.health import CHECKS, Finding, Health
-from app.core.jobs import claim
+from app.core.jobs.lifecycle import claim
+from app.core.jobs.workers import Identity, say_hello
+from app.core.platform.clock import db_now
+from app.core.platform.settings import Settings
+from app.core.platform.tables import Job
 from app.core.runtime import Runtime
-from app.core.settings import Settings
-from app.core.tables import Job
-from app.core.workers import Identity, say_hello
 from tests.conftest import MakeSettings
 from tests.core.conftest import MakeJob
 from tests.servers import free_port, frozen
@@ -85,7 +85,7 @@ def test_a_disk_that_is_nearly_full_is_a_warning(
 def test_weights_that_are_not_installed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("temi.catalog.EMBEDDED_PACKAGE", "no_such_package")
+    monkeypatch.setattr("temi.backbones.catalog.EMBEDDED_PACKAGE", "no_such_package")
     wrong = _wrong(settings)
     assert list(wrong) == ["weights"]
     assert "not installed" in str(wrong["weights"])

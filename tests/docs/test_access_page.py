@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.core.access.ring import CACHE_SECONDS
-from app.core.settings import Settings
+from app.core.access.key_cache import CACHE_SECONDS
+from app.core.platform.settings import Settings
 from tests.client.live import running_live
 from tests.waiting import LONG_SECONDS
 

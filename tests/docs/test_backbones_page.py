@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from temi.catalog import parse_name
-from temi.named_backbones import NAMED_BACKBONES, NamedBackbone
+from temi.backbones.catalog import parse_name
+from temi.backbones.named import NAMED_BACKBONES, NamedBackbone
 
 PAGE = Path(__file__).parents[2] / "docs" / "backbones.md"
 

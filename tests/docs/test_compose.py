@@ -14,7 +14,7 @@ import typer
 import yaml
 
 from app.cli import app
-from app.core.settings import Settings
+from app.core.platform.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"

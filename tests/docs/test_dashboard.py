@@ -11,10 +11,10 @@ import yaml
 from fastapi.testclient import TestClient
 
 from app.api.metrics import state
-from app.core.settings import Settings
+from app.core.platform.settings import Settings
 from tests.servers import free_port
 from tests.waiting import LONG_SECONDS
-from worker.metrics import WorkerMetrics
+from worker.supervision.metrics import WorkerMetrics
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = ROOT / "docs" / "operations.md"

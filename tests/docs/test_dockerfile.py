@@ -5,7 +5,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from app.core.settings import Settings
+from app.core.platform.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")

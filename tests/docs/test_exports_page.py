@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from app.core.exports.formats import FORMATS
-from app.core.job_requests.export import ExportRequest
-from app.core.jobs import claim
+from app.core.jobs.lifecycle import claim
+from app.core.jobs.requests.export import ExportRequest
+from app.core.platform.settings import Settings
+from app.core.platform.tables import Clustering, Job
 from app.core.runtime import Runtime
-from app.core.settings import Settings
 from app.core.storage import blob_key
-from app.core.tables import Clustering, Job
 from tests.client.live import running_live
 from tests.core.labelled_rows import State, add_images, store_history
 from tests.images import png_bytes
 from worker.context import JobContext
-from worker.export import run_export
+from worker.jobs.export import run_export
 
 PAGE = Path(__file__).parents[2] / "docs" / "exports.md"
 SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

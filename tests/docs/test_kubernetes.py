@@ -11,8 +11,8 @@ import typer
 import yaml
 
 from app.cli import app
-from app.core.resources import kinds_for
-from app.core.settings import Settings
+from app.core.platform.resources import kinds_for
+from app.core.platform.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy/kubernetes"

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from app.cli import app
-from app.core.settings import Settings
+from app.core.platform.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]

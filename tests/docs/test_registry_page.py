@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from app.core.model_files.manifest import Manifest
+from app.core.models.package.manifest import Manifest
 
 PAGE = Path(__file__).parents[2] / "docs" / "registry.md"
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from app.core.settings import GiB, KiB, MiB, Settings
+from app.core.platform.settings import GiB, KiB, MiB, Settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 _UNITS = (("GiB", GiB), ("MiB", MiB), ("KiB", KiB))

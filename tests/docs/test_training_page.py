@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from temi.config import TrainConfig
-from temi.neighbors import mine_neighbors
-from temi.shares import HeadShare, most_processes
-from temi.train import Trainer
+from temi.neighbors.search import mine_neighbors
+from temi.training.head_partition import HeadShare, most_processes
+from temi.training.trainer import Trainer
 from tests.servers import free_port
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text("utf-8")

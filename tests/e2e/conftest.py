@@ -17,7 +17,7 @@ import psutil
 import pytest
 from PIL import Image, ImageDraw
 
-from app.core.db import Database
+from app.core.platform.db import Database
 from temi_client import TemiClient
 from tests.leases import LONG_LEASES, expire_lease
 from tests.servers import free_port

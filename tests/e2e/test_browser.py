@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.settings import Settings
+from app.core.platform.settings import Settings
 from tests.http_server import running_server
 
 _CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

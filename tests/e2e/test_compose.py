@@ -13,7 +13,7 @@ import pytest
 import redis
 import yaml
 
-from app.core.processes import bound_to_us
+from app.core.platform.processes import bound_to_us
 from temi_client import TemiClient
 from tests.buckets import s3_client
 from tests.servers import Server, free_port, redis_binary

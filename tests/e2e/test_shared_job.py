@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 from sqlalchemy import select, text
 
-from app.core.db import Database
-from app.core.tables import Job, Shard
+from app.core.platform.db import Database
+from app.core.platform.tables import Job, Shard
 from tests.e2e.conftest import SERVICE_VARIABLES
 from tests.leases import expire_shards_of
 from tests.waiting import end, wait_for_ends, wait_until

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from app.core.settings import Settings
+from app.core.platform.settings import Settings
 from tests.http_server import SECONDS, RawClient, status_of, wait_until
 from tests.servers import free_port
 

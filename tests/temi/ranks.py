@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 from torch.distributed import FileStore  # type: ignore[attr-defined]
 
 from temi.config import TrainConfig
-from temi.distributed import ProcessTeam, Team
-from temi.train import Trainer
+from temi.training.process_group import ProcessTeam, Team
+from temi.training.trainer import Trainer
 
 
 def train_in(folder: Path, config: TrainConfig, processes: int) -> None:

@@ -5,12 +5,12 @@ import numpy.typing as npt
 import pytest
 import torch
 
+from temi.analysis.metrics import evaluate
 from temi.config import TrainConfig
 from temi.errors import InvalidConfig
-from temi.metrics import evaluate
-from temi.neighbors import mine_neighbors
+from temi.neighbors.search import mine_neighbors
 from temi.precision import fast_precisions, matrix_dtype, products_in
-from temi.train import Trainer
+from temi.training.trainer import Trainer
 
 Mixture = Callable[..., tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]
 CPU = torch.device("cpu")

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from app.core.datasets import create_dataset
-from app.core.ids import new_id
-from app.core.job_requests.ingest import create_ingest_job
-from app.core.jobs import Progress, claim
+from app.core.datasets.rows import create_dataset
+from app.core.jobs.lifecycle import Progress, claim
+from app.core.jobs.requests.ingest import create_ingest_job
+from app.core.platform.ids import new_id
+from app.core.platform.tables import Job
 from app.core.runtime import Runtime
-from app.core.tables import Job
-from tests.worker.jobs import tiny as tiny  # a fixture for the tests of this room
+from tests.worker.job_steps import tiny as tiny  # a fixture for the tests of this room
 from worker.context import JobContext
 
 AddIngest = Callable[..., Job]

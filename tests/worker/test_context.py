@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import select
 
-from app.core import job_records
-from app.core.errors import LeaseLost
-from app.core.jobs import claim
+from app.core.jobs import records as job_records
+from app.core.jobs.lifecycle import claim
+from app.core.platform.errors import LeaseLost
+from app.core.platform.tables import Job, JobCurve, JobLog
 from app.core.runtime import Runtime
-from app.core.tables import Job, JobCurve, JobLog
 from tests.images import jpeg_bytes, zip_of
 from tests.worker.conftest import AddIngest, Claimed
 from worker.context import JobContext

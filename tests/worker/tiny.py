@@ -10,15 +10,14 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 from torch import Tensor, nn
 
-from app.core.datasets import create_dataset, fingerprint
-from app.core.ids import new_id
-from app.core.jobs import create_job
+from app.core.datasets.rows import create_dataset, fingerprint
+from app.core.jobs.lifecycle import create_job
+from app.core.platform.ids import new_id
+from app.core.platform.tables import Dataset, Image, Job
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
-from app.core.tables import Dataset, Image, Job
-from temi.backbones import Backbone
-from temi.backbones.base import hash_tensors
-from temi.preprocessing import Preprocessing
+from temi.backbones.base import Backbone, hash_tensors
+from temi.backbones.preprocessing import Preprocessing
 
 DIM = 12
 

@@ -6,8 +6,8 @@ from app.api.metrics.http import HttpMetrics
 from app.api.metrics.serving import ServingMetrics
 from app.api.metrics.shared import share_figures, shared_registry
 from app.api.metrics.state import StateCollector
-from app.core.build import build_info
-from app.core.lookout import Look, Lookout
+from app.core.platform.probe import Look, Lookout
+from app.core.platform.version import build_info
 from app.core.runtime import Runtime
 
 __all__ = ["HttpMetrics", "Metrics", "ServingMetrics"]

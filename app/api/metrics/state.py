@@ -12,8 +12,8 @@ from prometheus_client import Metric
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from app.core.load import Load, read_load
-from app.core.lookout import Lookout
+from app.core.jobs.queue_stats import Load, read_load
+from app.core.platform.probe import Lookout
 from app.core.runtime import Runtime
 
 _KEPT_SECONDS = 2.0  # scrapes, however many, cost one look in this time

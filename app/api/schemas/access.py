@@ -6,8 +6,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.schemas.common import shown_fields, to_time
-from app.core import tables
-from app.core.access.actor import Scope
+from app.core.platform import tables
+from app.core.platform.actor import Scope
 
 
 class KeyCreate(BaseModel):

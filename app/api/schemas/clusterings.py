@@ -8,7 +8,8 @@ from pydantic import BaseModel, Field
 
 from app.api.schemas.common import shown_fields
 from app.api.schemas.models import ModelRef
-from app.core import cluster_statistics, tables
+from app.core.clusterings import statistics as cluster_statistics
+from app.core.platform import tables
 
 _BINS = 20
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.schemas.common import ErrorInfo, shown_fields
-from app.core import tables
+from app.core.platform import tables
 
 
 class Dataset(BaseModel):

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from app.api.schemas.common import shown_fields
-from app.core import tables
+from app.core.platform import tables
 
 DuplicateKind = Literal["exact", "near"]
 

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from app.api.schemas.common import shown_fields
-from app.core import tables
+from app.core.platform import tables
 
 
 class ExportFilters(BaseModel):

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from app.core.job_requests.cluster import MOST_STEPS
-from temi.catalog import DEFAULT_BACKBONE
+from app.core.jobs.requests.cluster import MOST_STEPS
+from temi.backbones.catalog import DEFAULT_BACKBONE
 
 _DATASET = "ds_01k9z3m4q5r6s7t8v9w0x1y2z3"
 

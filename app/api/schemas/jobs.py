@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from app.api.schemas.common import ErrorInfo, shown_fields, to_time
-from app.core import tables
+from app.core.platform import tables
 
 JobKind = Literal["ingest", "cluster", "sweep", "finetune", "predict", "map", "export"]
 JobStatus = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.schemas.common import shown_fields, to_time
-from app.core import tables
+from app.core.platform import tables
 
 
 class ModelRef(BaseModel):

@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from app.api.schemas.common import shown_fields
-from app.core import tables
+from app.core.platform import tables
 
 
 def _printable(label: str) -> str:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from sqlalchemy import inspect, select
 from sqlalchemy.orm import Session
 
-from app.core.access.actor import SCOPES
-from app.core.clock import db_now
-from app.core.db import Database
-from app.core.errors import InvalidRequest, NotFound
-from app.core.ids import new_id
-from app.core.tables import ApiKey
+from app.core.platform.actor import SCOPES
+from app.core.platform.clock import db_now
+from app.core.platform.db import Database
+from app.core.platform.errors import InvalidRequest, NotFound
+from app.core.platform.ids import new_id
+from app.core.platform.tables import ApiKey
 
 _PREFIX = "temi_"  # tells people, and programs that look for leaked secrets, what it is
 _RANDOM_BYTES = 32

@@ -10,8 +10,8 @@ from limits.errors import StorageError
 from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from app.core.access.actor import Actor
-from app.core.errors import RateLimited
+from app.core.platform.actor import Actor
+from app.core.platform.errors import RateLimited
 
 _REDIS_SECONDS = 0.25  # a request waits no longer than this for the shared counts
 _LOCAL_SECONDS = 10.0  # for which Redis is left alone once it has failed

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.core.errors import RateLimited
+from app.core.platform.errors import RateLimited
 
 _RETRY_SECONDS = 5
 

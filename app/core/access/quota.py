@@ -3,10 +3,10 @@
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.core.access.actor import Actor
-from app.core.clock import db_now
-from app.core.errors import QuotaExceeded
-from app.core.tables import ApiKey, Dataset, IdempotencyKey, Model, ModelVersion, Upload
+from app.core.platform.actor import Actor
+from app.core.platform.clock import db_now
+from app.core.platform.errors import QuotaExceeded
+from app.core.platform.tables import ApiKey, Dataset, IdempotencyKey, Model, ModelVersion, Upload
 
 
 def check_room(session: Session, actor: Actor, announced: int = 0) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from app.core.errors import BackupInvalid
+from app.core.platform.errors import BackupInvalid
 
 FORMAT = 1
 _MANIFEST = "manifest.json"

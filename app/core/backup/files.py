@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core.datasets import OPEN
-from app.core.job_requests.ingest import upload_keys
+from app.core.datasets.rows import OPEN
+from app.core.jobs.requests.ingest import upload_keys
+from app.core.platform.tables import Clustering, Embedding, Export, Image, Job, ModelVersion
 from app.core.storage import Storage, blob_key
-from app.core.tables import Clustering, Embedding, Export, Image, Job, ModelVersion
 
 FOLDER = "files/"
 _ROWS = 10_000

@@ -9,8 +9,8 @@ from sqlalchemy import JSON, Column, MetaData, Table, func, insert, select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
-from app.core.errors import BackupInvalid
-from app.core.tables import Base
+from app.core.platform.errors import BackupInvalid
+from app.core.platform.tables import Base
 
 FOLDER = "tables/"
 # These speak of processes that run now and of files that grow: elsewhere they would be wrong.

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from app.core.clusterings.revisions import LabelledImage
 from app.core.exports.rows import reader, to_json
-from app.core.revisions import LabelledImage
 
 _TYPES = {
     "image_id": pa.string(),

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import IO, Any
 
+from app.core.clusterings.revisions import LabelledImage
 from app.core.exports.rows import json_array, to_json
 from app.core.exports.source import ExportSource, content_url
-from app.core.revisions import LabelledImage
 
 
 def write(source: ExportSource, file: IO[bytes]) -> None:

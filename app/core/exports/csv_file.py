@@ -5,9 +5,9 @@ import io
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
+from app.core.clusterings.revisions import LabelledImage
 from app.core.exports.rows import IMAGES, reader, to_json
 from app.core.exports.source import ExportSource
-from app.core.revisions import LabelledImage
 
 _IN_JSON = ("excluded", "attributes")  # `true` and `{...}` rather than Python's spelling
 

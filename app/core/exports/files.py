@@ -5,11 +5,11 @@ import re
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core.errors import NotFound
 from app.core.exports.formats import FORMATS
-from app.core.gc.holds import discard
+from app.core.platform.errors import NotFound
+from app.core.platform.tables import Export
 from app.core.runtime import Runtime
-from app.core.tables import Export
+from app.core.storage.gc.retention import discard
 
 _ROOT = "exports"
 _NAME_BYTES = 80

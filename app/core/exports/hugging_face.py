@@ -5,6 +5,7 @@ import tempfile
 import zipfile
 from typing import IO, Any
 
+from app.core.clusterings.revisions import LabelledImage
 from app.core.exports.archive import add_file, add_image, add_text, open_archive
 from app.core.exports.names import (
     UniqueNames,
@@ -14,7 +15,6 @@ from app.core.exports.names import (
 )
 from app.core.exports.rows import to_json
 from app.core.exports.source import ExportSource
-from app.core.revisions import LabelledImage
 
 _FOLDER_IMAGES = 1_000
 _TYPES = {

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import IO
 
+from app.core.clusterings.revisions import LabelledImage
 from app.core.exports.rows import IMAGES, reader, to_json
 from app.core.exports.source import ExportSource
-from app.core.revisions import LabelledImage
 
 
 def write(source: ExportSource, file: IO[bytes]) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 from xml.etree import ElementTree
 
+from app.core.clusterings.revisions import LabelledImage
 from app.core.exports.archive import add_file, add_text, open_archive
 from app.core.exports.names import unique_labels
 from app.core.exports.rows import json_array
 from app.core.exports.source import ExportSource, content_url
-from app.core.revisions import LabelledImage
 
 _CONTROL, _OBJECT = "cluster", "image"
 

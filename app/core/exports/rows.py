@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
-from app.core.revisions import LabelledImage
+from app.core.clusterings.revisions import LabelledImage
 
 LABELS = ("image_id", "name", "cluster_id", "label", "probability", "excluded", "true_label")
 IMAGES = (*LABELS, "sha256", "width", "height", "format", "bytes", "attributes")

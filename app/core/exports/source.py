@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from app.core.errors import ImageMissing, StorageCorrupt
-from app.core.revisions import LabelledImage
+from app.core.clusterings.revisions import LabelledImage
+from app.core.platform.errors import ImageMissing, StorageCorrupt
 
 
 @dataclass(frozen=True, kw_only=True)

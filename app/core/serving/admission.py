@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.core.errors import QueueFull
+from app.core.platform.errors import QueueFull
 
 _RETRY_SECONDS = 3.0  # a key that was refused comes back within this time, by its Retry-After
 _FULL = "Too many predictions are waiting; try again in a moment."

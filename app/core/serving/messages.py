@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from app.core.errors import ImageRejected, ServiceError
-from app.core.serving.files import ModelFiles
+from app.core.models.files import ModelFiles
+from app.core.platform.errors import ImageRejected, ServiceError
 
 Probabilities = npt.NDArray[np.float32]
 Outcome = Probabilities | ImageRejected

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from app.core.serving.files import ModelFiles
+from app.core.models.files import ModelFiles
 
 if TYPE_CHECKING:
-    from temi.backbones import Backbone
+    from temi.backbones.base import Backbone
     from temi.model import ClusterModel
 
 Load = Callable[..., "tuple[Backbone, ClusterModel]"]  # of files, and of backbones that are known
@@ -23,7 +23,7 @@ class ServedBackbone:
 
     @property
     def batch(self) -> int:
-        from temi.embed import default_batch
+        from temi.backbones.embedding import default_batch
 
         return default_batch(self.backbone.device)
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import structlog
 
-from app.core.cluster_names import current_names
-from app.core.registry import resolve
+from app.core.clusterings.names import current_names
+from app.core.models import resolve
+from app.core.models.files import ModelFiles
 from app.core.runtime import Runtime
-from app.core.serving.files import ModelFiles
-from app.core.serving.service import Serving
+from app.core.serving.client import Serving
 
 _FRESH_SECONDS = 1.0
 _RETRY_SECONDS = 30.0  # before a target that could not be loaded is tried again

@@ -1,8 +1,8 @@
 """Where bytes are kept: images, artefacts, models."""
 
-from app.core.buckets import open_bucket, parse_object_url
-from app.core.settings import Settings
+from app.core.platform.settings import Settings
 from app.core.storage.base import Batch, Storage, StoredFile, blob_key, raise_if_full
+from app.core.storage.buckets import open_bucket, parse_object_url
 from app.core.storage.cache import Cache
 from app.core.storage.local import LocalStorage
 from app.core.storage.s3 import S3Storage

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
-from app.core.errors import StorageFull
+from app.core.platform.errors import StorageFull
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _BLOB = re.compile(r"sha256/[0-9a-f]{2}/([0-9a-f]{64})")

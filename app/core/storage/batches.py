@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from app.core.settings import MiB
+from app.core.platform.settings import MiB
 
 _PUTS_AT_ONCE = 16
 _MOST_BYTES = 64 * MiB  # that wait in memory to be sent

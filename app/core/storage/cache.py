@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
-from app.core.errors import StorageFull
+from app.core.platform.errors import StorageFull
 
 PIN_SECONDS = 60.0  # a path that was handed out is opened within this time
 _SLACK = 50  # the folder is counted after every 50th of the limit that was added

@@ -10,7 +10,7 @@ from typing import IO
 from uuid import uuid4
 
 from app.core.storage.base import StoredFile, blob_hash, raise_if_full
-from app.core.storage.checking import check_bytes
+from app.core.storage.checksums import check_bytes
 
 _BLOCK = 1024 * 1024
 

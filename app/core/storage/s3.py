@@ -12,15 +12,15 @@ from uuid import uuid4
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from app.core.activity import report_activity
-from app.core.buckets import reason_of
-from app.core.errors import StorageCorrupt, StorageUnavailable
-from app.core.settings import MiB
+from app.core.platform.activity import report_activity
+from app.core.platform.errors import StorageCorrupt, StorageUnavailable
+from app.core.platform.settings import MiB
 from app.core.storage.base import StoredFile, blob_hash, raise_if_full
 from app.core.storage.batches import PutBatch
+from app.core.storage.buckets import reason_of
 from app.core.storage.cache import Cache
-from app.core.storage.checking import check_bytes, corrupt
-from app.core.storage.reporting import ReportingBytes, ReportingFile
+from app.core.storage.checksums import check_bytes, corrupt
+from app.core.storage.progress import ReportingBytes, ReportingFile
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, ObjectMeta, PutMode

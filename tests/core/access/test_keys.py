@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import select
 
 from app.core.access.keys import create_key, database_has_keys, has_keys, hash_key, revoke_key
-from app.core.clock import db_now
-from app.core.db import Database
-from app.core.errors import InvalidRequest, NotFound
+from app.core.platform.clock import db_now
+from app.core.platform.db import Database
+from app.core.platform.errors import InvalidRequest, NotFound
+from app.core.platform.tables import ApiKey
 from app.core.runtime import Runtime
-from app.core.tables import ApiKey
 
 
 def test_a_key_is_256_random_bits_and_only_its_hash_is_stored(any_runtime: Runtime) -> None:

@@ -5,9 +5,9 @@ import time
 import pytest
 from structlog.testing import capture_logs
 
-from app.core.access.actor import Actor
 from app.core.access.limits import RateLimits
-from app.core.errors import RateLimited
+from app.core.platform.actor import Actor
+from app.core.platform.errors import RateLimited
 from tests.servers import free_port
 
 

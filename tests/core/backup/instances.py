@@ -10,9 +10,9 @@ from sqlalchemy import select
 
 from app.core.access.keys import create_key
 from app.core.backup.rows import tables
+from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
-from app.core.settings import Settings
-from tests.core.gc.world import World
+from tests.core.storage.gc.world import World
 
 MakeInstance = Callable[..., Runtime]
 LARGE = b"f" * 3_000_000  # more than is held in memory at once

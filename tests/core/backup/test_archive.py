@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.core.backup.archive import ArchiveWriter, read_members, verify
-from app.core.backup.making import make_backup
-from app.core.backup.restoring import restore_backup
-from app.core.errors import BackupInvalid
+from app.core.backup.create import make_backup
+from app.core.backup.restore import restore_backup
+from app.core.platform.errors import BackupInvalid
 from tests.core.backup.instances import MakeInstance, fill, rows
 
 

@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from app.core.backup import making
-from app.core.backup.making import make_backup
-from app.core.backup.restoring import restore_backup
-from app.core.errors import NotEmpty
-from app.core.gc.collecting import collect
-from app.core.jobs import claim, claim_next
+from app.core.backup import create as making
+from app.core.backup.create import make_backup
+from app.core.backup.restore import restore_backup
+from app.core.jobs.lifecycle import claim, claim_next
+from app.core.platform.errors import NotEmpty
+from app.core.platform.tables import ApiKey, Image, Job, JobLog, StorageHold, Worker
 from app.core.storage import blob_key
-from app.core.tables import ApiKey, Image, Job, JobLog, StorageHold, Worker
+from app.core.storage.gc.collector import collect
 from tests.core.backup.instances import MakeInstance, files, fill, rows
-from tests.core.gc.tomorrow import collected
+from tests.core.storage.gc.tomorrow import collected
 
 LAPTOP, HOST = ("sqlite", "folder"), ("postgresql", "folder")
 CLUSTER = ("postgresql", "bucket")
@@ -109,7 +109,7 @@ def test_a_restore_that_is_cut_short_leaves_an_empty_instance(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.core.backup.restoring._queue_again", power_cut)
+        patch.setattr("app.core.backup.restore._queue_again", power_cut)
         with pytest.raises(KeyboardInterrupt):
             restore_backup(empty, tmp_path / "b.tar")
     assert rows(empty) == nothing

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from app.core.backup.making import make_backup
-from app.core.backup.restoring import restore_backup
+from app.core.backup.create import make_backup
+from app.core.backup.restore import restore_backup
+from app.core.platform.tables import Clustering, Dataset, Image
 from app.core.runtime import Runtime
-from app.core.tables import Clustering, Dataset, Image
 from tests.core.backup.instances import MakeInstance, fill
 from tests.waiting import join, wait_until
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from app.core.clusterings.revisions import LabelledImage
 from app.core.exports.source import ExportSource
-from app.core.revisions import LabelledImage
 from tests.images import png_bytes
 
 CLUSTERS = {0: "cats", 1: "dogs"}

@@ -3,9 +3,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
+from app.core.clusterings.revisions import LabelledImage
 from app.core.exports.arrow import arrow_chunks, arrow_schema
 from app.core.exports.rows import IMAGES, LABELS
-from app.core.revisions import LabelledImage
 from tests.core.exports.sources import excluded, row
 
 FACTS = {"clustering_id": "cl_1", "revision": "3"}

@@ -3,8 +3,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from app.core.clusterings.revisions import LabelledImage
 from app.core.exports.coco import write
-from app.core.revisions import LabelledImage
 from tests.core.exports.sources import excluded, row, source_of
 
 

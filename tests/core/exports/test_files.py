@@ -1,18 +1,18 @@
 import pytest
 
-from app.core.errors import NotFound
 from app.core.exports.files import (
     delete_export,
     export_filename,
     export_key,
     get_export,
 )
-from app.core.ids import new_id
-from app.core.jobs import create_job
+from app.core.jobs.lifecycle import create_job
+from app.core.platform.errors import NotFound
+from app.core.platform.ids import new_id
+from app.core.platform.tables import Clustering, Dataset, Export, Job
 from app.core.runtime import Runtime
-from app.core.tables import Clustering, Dataset, Export, Job
-from tests.core.gc.tomorrow import collected
 from tests.core.labelled_rows import State, add_images, store_history
+from tests.core.storage.gc.tomorrow import collected
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import ImageMissing
+from app.core.clusterings.revisions import LabelledImage
 from app.core.exports.image_folder import write
-from app.core.revisions import LabelledImage
+from app.core.platform.errors import ImageMissing
 from tests.core.exports.sources import CLUSTERS, excluded, row, source_of, with_file
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from PIL import Image
 
-from app.core.serving.files import ModelFiles
+from app.core.models.files import ModelFiles
 from app.core.serving.messages import Answer, FromChild
 from temi.model import ClusterModel
 from tests.waiting import LONG_SECONDS
 from tests.worker.tiny import DIM, tiny_backbone
 
 if TYPE_CHECKING:
-    from temi.backbones import Backbone
+    from temi.backbones.base import Backbone
 
 CLUSTERS = 3
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.core.errors import QueueFull
+from app.core.platform.errors import QueueFull
 from app.core.serving.admission import Admission
 
 

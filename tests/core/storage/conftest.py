@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from app.core.settings import Settings
+from app.core.platform.settings import Settings
 from app.core.storage import Storage, open_storage
 from tests.buckets import new_bucket
 from tests.conftest import MakeSettings

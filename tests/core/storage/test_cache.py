@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import StorageFull
+from app.core.platform.errors import StorageFull
 from app.core.storage import cache as module
 from app.core.storage import raise_if_full
 from app.core.storage.cache import PIN_SECONDS, Cache

@@ -5,16 +5,22 @@ import time
 
 import pytest
 
-from app.core.blobs import condemn, keep_blob, remove_condemned, thumbnail_folder, thumbnail_key
-from app.core.dataset_changes import delete_images
-from app.core.datasets import create_dataset, get_dataset
-from app.core.ids import new_id
+from app.core.datasets.changes import delete_images
+from app.core.datasets.rows import create_dataset, get_dataset
+from app.core.platform.ids import new_id
+from app.core.platform.tables import Image
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
-from app.core.tables import Image
+from app.core.storage.blobs import (
+    condemn,
+    keep_blob,
+    remove_condemned,
+    thumbnail_folder,
+    thumbnail_key,
+)
 from tests.buckets import any_storage
 from tests.conftest import MakeSettings
-from tests.core.gc.tomorrow import collected
+from tests.core.storage.gc.tomorrow import collected
 
 _HASH = hashlib.sha256(b"image").hexdigest()
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.lib.format import open_memmap
 
-from app.core.errors import StorageCorrupt
-from app.core.settings import Settings
+from app.core.platform.errors import StorageCorrupt
+from app.core.platform.settings import Settings
 from app.core.storage import Storage, blob_key
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import StorageFull
+from app.core.platform.errors import StorageFull
 from app.core.storage import LocalStorage, blob_key
 
 _FULL_DEVICE = Path("/dev/full")  # every write to it fails like on a full disk

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import StorageCorrupt, StorageUnavailable
-from app.core.settings import MiB, Settings
+from app.core.platform.errors import StorageCorrupt, StorageUnavailable
+from app.core.platform.settings import MiB, Settings
 from app.core.storage import Storage, blob_key, open_storage
 from tests.buckets import new_bucket, s3_client
 from tests.conftest import MakeSettings

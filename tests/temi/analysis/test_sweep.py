@@ -19,7 +19,7 @@ from temi.analysis.sweep import (
 )
 from temi.config import TrainConfig
 from temi.errors import InvalidConfig, TemiError
-from temi.train import Trainer
+from temi.training.trainer import Trainer
 
 Mixture = Callable[..., tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]
 

@@ -15,17 +15,17 @@ from PIL import Image, ImageDraw
 from safetensors.torch import load, load_file, save, save_file
 from torch import Tensor, nn
 
-from temi.backbones import Backbone, load_backbone
-from temi.backbones.base import hash_tensors
+from temi.analysis.metrics import evaluate
+from temi.backbones.base import Backbone, hash_tensors
+from temi.backbones.embedding import Picture, embed_images
+from temi.backbones.load import load_backbone
+from temi.backbones.preprocessing import Preprocessing
 from temi.config import TrainConfig
-from temi.embed import Picture, embed_images
 from temi.errors import TemiError
 from temi.finetune import FinetuneConfig, Finetuner, backbone_tensors, with_weights
 from temi.finetune.tuner import read_pixels
-from temi.metrics import evaluate
 from temi.model import ClusterModel
-from temi.preprocessing import Preprocessing
-from temi.train import Trainer
+from temi.training.trainer import Trainer
 
 N_IMAGES, N_GROUPS, N_HEADS = 90, 3, 3
 TRAINED = TrainConfig(

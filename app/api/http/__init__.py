@@ -1,0 +1,1 @@
+"""What all routes share: access control, bodies, errors, middleware, content negotiation."""

@@ -1,0 +1,192 @@
+"""Every error leaves as RFC 9457 problem+json. The only place that knows HTTP statuses."""
+
+import re
+import sqlite3
+from http import HTTPStatus
+from typing import Any, Literal
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from sqlalchemy.exc import DataError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from starlette.exceptions import HTTPException
+
+from app.core.platform import errors as core
+
+log = structlog.get_logger()
+
+STATUS: dict[type[core.ServiceError], int] = {
+    core.Unauthorized: 401,
+    core.Forbidden: 403,
+    core.NotFound: 404,
+    core.NotAcceptable: 406,
+    core.BodyTimeout: 408,
+    core.Conflict: 409,
+    core.RevisionStale: 412,
+    core.TusVersion: 412,
+    core.BodyTooLarge: 413,
+    core.TooManyParts: 413,
+    core.UnsupportedFormat: 415,
+    core.UnsupportedMediaType: 415,
+    core.InvalidRequest: 422,
+    core.ImageRejected: 422,
+    core.ArchiveRejected: 422,
+    core.HostNotAllowed: 421,
+    core.UploadLocked: 423,
+    core.RevisionRequired: 428,
+    core.QueueFull: 429,
+    core.RateLimited: 429,
+    core.QuotaExceeded: 429,
+    core.TooManyJobs: 429,
+    core.ChecksumMismatch: 460,  # of the tus protocol
+    core.ModelIntegrity: 503,
+    core.ModelLoading: 503,
+    core.PredictorUnavailable: 503,
+    core.StorageUnavailable: 503,
+    core.StorageCorrupt: 503,
+    core.StorageFull: 507,
+}
+_JOBS = ("cluster", "sweep", "finetune", "predict", "map", "export")
+_OPERATIONS = ("rename", "merge", "split", "move", "exclude", "undo")
+_SCHEMA_NAMES = _JOBS + _OPERATIONS
+_OIP = re.compile(r"/v2(/|$)")  # the paths of the Open Inference Protocol
+_MOST_FIELDS = 20  # told of in one answer
+_RETRY_AFTER = {429: "2", 503: "5"}
+
+
+class ProblemField(BaseModel):
+    field: str = Field(examples=["n_clusters"])
+    message: str
+
+
+class Problem(BaseModel):
+    """What went wrong, in RFC 9457's form; `code` is stable and meant for programs."""
+
+    type: str = Field(examples=["about:blank"])
+    title: str = Field(examples=["Unprocessable Content"])
+    status: int = Field(examples=[422])
+    detail: str
+    instance: str = Field(examples=["/v1/jobs"])
+    code: str = Field(examples=["invalid_request"])
+    errors: list[ProblemField] = []
+    request_id: str | None = None
+
+
+class InferenceProblem(Problem):
+    """A problem that clients of the Open Inference Protocol can read, too."""
+
+    error: str = Field(description="The same as `detail`.")
+
+
+def responses(
+    *statuses: int | Literal["default"], model: type[Problem] = Problem
+) -> dict[int | str, dict[str, Any]]:
+    """For a route's OpenAPI entry: these statuses answer with a problem."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    content = {"application/problem+json": {"schema": schema}}
+    return {
+        status: {"model": model, "description": _phrase(status), "content": content}
+        for status in statuses
+    }
+
+
+def status_of(error: core.ServiceError) -> int:
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+
+
+def problem(
+    request: Request,
+    status: int,
+    code: str,
+    detail: str,
+    errors: list[ProblemField] | None = None,
+    headers: dict[str, str] | None = None,
+) -> JSONResponse:
+    request_id: str | None = getattr(request.state, "request_id", None)
+    for_inference = _OIP.match(request.url.path) is not None
+    if for_inference and status == 422:
+        status = 400  # the protocol's word for it
+    body = Problem(
+        type="about:blank",
+        title=_phrase(status),
+        status=status,
+        detail=detail,
+        instance=request.url.path,
+        code=code,
+        errors=errors or [],
+        request_id=request_id,
+    )
+    headers = dict(headers or {})
+    if request_id is not None:  # an unexpected error is answered outside of our middleware
+        headers["X-Request-ID"] = request_id
+    if status in _RETRY_AFTER:
+        headers.setdefault("Retry-After", _RETRY_AFTER[status])
+    if status == 408:  # the rest of that body is not waited for
+        headers["Connection"] = "close"
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    content = body.model_dump() | ({"error": detail} if for_inference else {})
+    return JSONResponse(content, status, headers=headers, media_type="application/problem+json")
+
+
+def _phrase(status: int | Literal["default"]) -> str:
+    if status == "default":
+        return "Any other error"
+    return "Checksum Mismatch" if status == 460 else HTTPStatus(status).phrase
+
+
+def _field_of(error: dict[str, Any]) -> str:
+    """The field as the sender wrote it: the name of the schema that was chosen is none."""
+    path = [str(part) for part in error["loc"][1:]]
+    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        path.append("kind")
+    elif path and path[0] in _SCHEMA_NAMES:
+        del path[0]
+    return ".".join(path)
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    @app.exception_handler(core.ServiceError)
+    async def _service_error(request: Request, error: core.ServiceError) -> JSONResponse:
+        fields = [ProblemField(field=e.field, message=e.message) for e in error.errors]
+        headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+        return problem(request, status_of(error), error.code, error.detail, fields, headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def _validation(request: Request, error: RequestValidationError) -> JSONResponse:
+        found = error.errors()[:_MOST_FIELDS]
+        fields = [ProblemField(field=_field_of(e), message=e["msg"]) for e in found]
+        detail = "; ".join(f"{f.field}: {f.message}" if f.field else f.message for f in fields)
+        return problem(request, 422, "invalid_request", detail, fields)
+
+    @app.exception_handler(HTTPException)
+    async def _http(request: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 400:  # FastAPI's word for a body that is no text at all
+            return problem(request, 422, "invalid_request", "The body cannot be read as JSON.")
+        code = HTTPStatus(error.status_code).name.lower()
+        headers = dict(error.headers or {})
+        return problem(request, error.status_code, code, str(error.detail), headers=headers)
+
+    @app.exception_handler(DataError)
+    async def _not_storable(request: Request, _error: DataError) -> JSONResponse:
+        detail = "A value cannot be stored, such as a text with a zero byte."
+        return problem(request, 422, "invalid_request", detail)
+
+    @app.exception_handler(InterfaceError)
+    @app.exception_handler(OperationalError)
+    @app.exception_handler(PoolTimeout)  # all connections wait for a database that is silent
+    async def _database(request: Request, error: SQLAlchemyError) -> JSONResponse:
+        cause = getattr(error, "orig", error)
+        log.error("database_unavailable", reason=str(cause))
+        if getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            return problem(request, 507, core.StorageFull.code, "The disk of the database is full.")
+        detail = "The database cannot be reached; try again in a moment."
+        return problem(request, 503, "database_unavailable", detail)
+
+    @app.exception_handler(Exception)
+    async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+        log.error("unexpected_error", exc_info=error, path=request.url.path)
+        return problem(request, 500, "internal_error", "Something went wrong on our side.")

@@ -1,0 +1,1 @@
+"""One module a resource of the REST API."""

@@ -1,0 +1,40 @@
+"""Who changed what."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import AwareDatetime
+from sqlalchemy import select
+
+from app.api.http.access import Door, GuardedRoute
+from app.api.http.dependencies import ListingDep, TenantDep
+from app.api.http.errors import responses
+from app.api.schemas.access import AuditEntry as ShownEntry
+from app.api.schemas.common import Page
+from app.core.platform.tables import AuditEntry
+
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/audit",
+    tags=["access"],
+    dependencies=[Depends(Door("admin"))],
+    responses=responses(422, 503),
+)
+
+
+@router.get("", response_model=Page[ShownEntry], summary="List who changed what, newest first")
+def list_audit(
+    listing: ListingDep,
+    tenant: TenantDep,
+    key_id: Annotated[str | None, Query(max_length=40)] = None,
+    since: Annotated[AwareDatetime | None, Query(description="Not what was earlier.")] = None,
+) -> dict[str, Any]:
+    """One entry for each request that changed something of your tenant, written together with the
+    change. Requests that only looked, or failed, leave none."""
+    query = select(AuditEntry).where(AuditEntry.tenant == tenant)
+    if key_id:
+        query = query.where(AuditEntry.key_id == key_id)
+    if since:
+        # Times are shown rounded to microseconds: the one that was shown must be found again.
+        query = query.where(AuditEntry.at >= since.timestamp() - 1e-6)
+    return listing.page(query, AuditEntry.id, ShownEntry.of, descending=True)

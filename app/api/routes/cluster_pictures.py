@@ -1,0 +1,102 @@
+"""Pictures of a clustering: contact sheets of its clusters, and plots."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Path, Query, Response
+
+from app.api.http.access import GuardedRoute
+from app.api.http.dependencies import RuntimeDep, TenantDep
+from app.api.http.errors import responses
+from app.api.http.negotiation import is_known
+from app.core.clusterings import plots as cluster_plots
+from app.core.clusterings import rows as clusterings
+from app.core.clusterings.contact_sheets import draw_sheet, load_sheet
+
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/clusterings",
+    tags=["clusterings"],
+    responses=responses(401, 404, 422, 503),
+)
+_MEDIA_TYPES = {"png": "image/png", "svg": "image/svg+xml"}
+_NOT_CHANGED = {"description": "Not changed"}
+ClusteringId = Annotated[str, Path(max_length=40)]
+IfNoneMatch = Annotated[str | None, Header()]
+
+
+@router.get(
+    "/{clustering_id}/clusters/{cluster_id}/contact-sheet",
+    response_class=Response,
+    responses={200: {"content": {"image/png": {}}}, 304: _NOT_CHANGED},
+    summary="One picture of a cluster",
+)
+def read_contact_sheet(
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    clustering_id: ClusteringId,
+    cluster_id: Annotated[int, Path(ge=0, lt=2**31)],
+    rows: Annotated[int, Query(ge=1, le=10, description="Of typical images.")] = 3,
+    columns: Annotated[int, Query(ge=1, le=12)] = 6,
+    borderline_rows: Annotated[int, Query(ge=0, le=5, description="Of doubtful images.")] = 1,
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    """PNG with the cluster's name, size and mean probability, its most typical images, and those
+    that are closest to another cluster."""
+    with runtime.db.read() as session:
+        clustering = clusterings.get_clustering(session, tenant, clustering_id)
+        cluster = clusterings.get_cluster(session, clustering, cluster_id)
+        # deleting an image changes the size, but not the revision
+        tag = f"{clustering.revision}-{cluster.size}-{rows}x{columns}-{borderline_rows}"
+        if (unchanged := _unchanged(tag, if_none_match)) is not None:
+            return unchanged
+        sheet = load_sheet(
+            session, cluster, rows=rows, columns=columns, borderline_rows=borderline_rows
+        )
+    return _picture(draw_sheet(runtime, tenant, sheet), "png", tag)
+
+
+@router.get(
+    "/{clustering_id}/plots/{name}",
+    response_class=Response,
+    responses={200: {"content": {kind: {} for kind in _MEDIA_TYPES.values()}}, 304: _NOT_CHANGED},
+    summary="A plot of a clustering",
+)
+def read_plot(
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    clustering_id: ClusteringId,
+    name: Annotated[
+        Literal["sizes", "probabilities", "confusion", "curves"],
+        Path(
+            description="`sizes` of the clusters; maximum softmax `probabilities`; `confusion` of "
+            "clusters with true labels, if there are some; training `curves`, while the job exists."
+        ),
+    ],
+    image_format: Annotated[Literal["png", "svg"], Query(alias="format")] = "png",
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    with runtime.db.read() as session:
+        clustering = clusterings.get_clustering(session, tenant, clustering_id)
+        tag = f"{clustering.revision}-{clustering.image_count}-{name}-{image_format}"
+        if (unchanged := _unchanged(tag, if_none_match)) is not None:
+            return unchanged
+        drawing = cluster_plots.load_plot(session, clustering, name)
+    return _picture(cluster_plots.render(drawing, image_format), image_format, tag)
+
+
+def _unchanged(tag: str, if_none_match: str | None) -> Response | None:
+    if is_known(if_none_match, f'"{tag}"'):
+        return Response(status_code=304, headers=_headers(tag))
+    return None
+
+
+def _picture(data: bytes, image_format: str, tag: str) -> Response:
+    return Response(data, media_type=_MEDIA_TYPES[image_format], headers=_headers(tag))
+
+
+def _headers(tag: str) -> dict[str, str]:
+    return {
+        # weak: another version of the service may draw it a little differently
+        "ETag": f'W/"{tag}"',
+        "Cache-Control": "private, no-cache",
+    }

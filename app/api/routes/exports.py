@@ -1,0 +1,129 @@
+"""Exports: finished files of labels."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.responses import FileResponse
+from sqlalchemy import select
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import Message, Receive, Scope, Send
+
+from app.api import schemas
+from app.api.http.access import GuardedRoute
+from app.api.http.dependencies import ListingDep, RuntimeDep, SessionDep, TenantDep
+from app.api.http.errors import problem, responses
+from app.api.http.negotiation import is_known
+from app.api.http.open_responses import OneDownload
+from app.core.exports import files
+from app.core.exports.formats import FORMATS
+from app.core.platform.errors import NotFound
+from app.core.platform.tables import Export
+
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/exports",
+    tags=["exports"],
+    responses=responses(401, 422, 503),
+)
+ExportId = Annotated[str, Path(max_length=40)]
+
+
+def load_export(session: SessionDep, tenant: TenantDep, export_id: ExportId) -> Export:
+    return files.get_export(session, tenant, export_id)
+
+
+ExportDep = Annotated[Export, Depends(load_export)]
+
+
+@router.get("", response_model=schemas.Page[schemas.Export], summary="List exports, newest first")
+def list_exports(
+    listing: ListingDep,
+    tenant: TenantDep,
+    clustering_id: Annotated[str | None, Query(max_length=40)] = None,
+) -> dict[str, Any]:
+    """Files are made by jobs of kind `export`."""
+    query = select(Export).where(Export.tenant == tenant)
+    if clustering_id:
+        query = query.where(Export.clustering_id == clustering_id)
+    return listing.page(query, Export.id, schemas.Export.of, descending=True)
+
+
+@router.get("/{export_id}", responses=responses(404), summary="Look at an export")
+def read_export(export: ExportDep) -> schemas.Export:
+    return schemas.Export.of(export)
+
+
+@router.get(
+    "/{export_id}/content",
+    dependencies=[OneDownload],
+    response_class=FileResponse,
+    responses={
+        200: {"content": {format_.media_type: {} for format_ in FORMATS.values()}},
+        206: {"description": "The part that was asked for"},
+        304: {"description": "Not changed"},
+        **responses(404, 416),
+    },
+    summary="Download an export",
+)
+def read_content(
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    export_id: ExportId,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    """An interrupted download goes on with a range request; `If-Range` takes the `ETag`, which is
+    the SHA-256 of the file."""
+    with runtime.db.read() as session:  # not kept open while a slow client reads
+        export = files.get_export(session, tenant, export_id)
+    headers = {"ETag": f'"{export.sha256}"', "Cache-Control": "private, no-cache"}
+    if is_known(if_none_match, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    try:
+        path = runtime.storage.path(export.storage_key)
+    except FileNotFoundError as error:
+        detail = f"The file of export {export_id} is gone; export it again."
+        raise NotFound(detail) from error
+    return _Download(path, media_type=export.media_type, filename=export.filename, headers=headers)
+
+
+@router.delete(
+    "/{export_id}", status_code=204, responses=responses(404), summary="Delete an export"
+)
+def delete_export(runtime: RuntimeDep, tenant: TenantDep, export_id: ExportId) -> None:
+    """With its file."""
+    files.delete_export(runtime, tenant, export_id)
+
+
+class _Download(FileResponse):
+    """A file whose refused ranges are problems like all other errors."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = False
+
+        async def send_or_refuse(message: Message) -> None:
+            nonlocal refused
+            if message["type"] == "http.response.start" and message["status"] in (400, 416):
+                refused = True
+                await _refuse_range(message, scope, receive, send)
+            elif not refused:
+                await send(message)
+
+        await super().__call__(_without_foreign_range(scope), receive, send_or_refuse)
+
+
+async def _refuse_range(message: Message, scope: Scope, receive: Receive, send: Send) -> None:
+    given = Headers(raw=message["headers"]).get("content-range")
+    headers = {"Content-Range": given} if given else {}
+    detail = "The file has no such range of bytes."
+    answer = problem(Request(scope), 416, "range_not_satisfiable", detail, headers=headers)
+    await answer(scope, receive, send)
+
+
+def _without_foreign_range(scope: Scope) -> Scope:
+    """A unit that is not known must be ignored."""
+    asked = Headers(scope=scope).get("range")
+    if asked is None or asked.partition("=")[0].strip().lower() == "bytes":
+        return scope
+    headers = MutableHeaders(raw=list(scope["headers"]))
+    del headers["range"]
+    return {**scope, "headers": headers.raw}

@@ -1,0 +1,135 @@
+"""Single images: what is known of them, their bytes, a small picture."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+from typing import Annotated, Literal
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.responses import FileResponse
+
+from app.api import schemas
+from app.api.http.access import GuardedRoute
+from app.api.http.dependencies import RuntimeDep, SessionDep, TenantDep
+from app.api.http.errors import responses
+from app.api.http.negotiation import is_known
+from app.api.http.open_responses import OneDownload
+from app.core.datasets import changes
+from app.core.datasets import rows as datasets
+from app.core.datasets.images import MEDIA_TYPES
+from app.core.datasets.thumbnails import get_thumbnail
+from app.core.jobs.requests.ingest import get_unused_dataset
+from app.core.platform.errors import NotFound
+from app.core.platform.ids import created_at_of
+from app.core.platform.tables import Image
+from app.core.storage import blob_key
+
+# Of their own: those that wait for one to be made leave the threads of all other routes free.
+THUMBNAIL_THREADS = 16
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/images",
+    tags=["images"],
+    responses=responses(401, 404, 422, 503),
+)
+
+_SHOWN_ELSEWHERE = {"Cross-Origin-Resource-Policy": "cross-origin"}  # by a labelling tool
+# An image's bytes never change under its id.
+_FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+
+
+def load_image(
+    session: SessionDep, tenant: TenantDep, image_id: Annotated[str, Path(max_length=40)]
+) -> Image:
+    return datasets.get_image(session, tenant, image_id)
+
+
+ImageDep = Annotated[Image, Depends(load_image)]
+IfNoneMatch = Annotated[str | None, Header()]
+
+
+@router.get("/{image_id}", summary="Look at an image's entry")
+def read_image(image: ImageDep) -> schemas.Image:
+    return schemas.Image.of(image)
+
+
+@router.get(
+    "/{image_id}/content",
+    dependencies=[OneDownload],
+    response_class=FileResponse,
+    responses={
+        200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}},
+        206: {"description": "The range that was asked for"},
+        304: {"description": "Not changed"},
+    },
+    summary="The original bytes",
+)
+def read_content(
+    runtime: RuntimeDep, image: ImageDep, if_none_match: IfNoneMatch = None
+) -> Response:
+    """As they were uploaded; range requests are answered."""
+    headers = {
+        **_FOREVER,
+        **_SHOWN_ELSEWHERE,
+        "ETag": f'"{image.sha256}"',
+        # Not the file's own time: tenants with the same image share the file.
+        "Last-Modified": formatdate(created_at_of(image.id), usegmt=True),
+    }
+    if is_known(if_none_match, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    with _or_gone(image):
+        path = runtime.storage.path(blob_key(image.sha256))
+    return FileResponse(path, media_type=MEDIA_TYPES[image.format], headers=headers)
+
+
+@router.get(
+    "/{image_id}/thumbnail",
+    response_class=Response,
+    responses={200: {"content": {"image/webp": {}}}, 304: {"description": "Not changed"}},
+    summary="A small picture",
+)
+async def read_thumbnail(
+    request: Request,
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    image: ImageDep,
+    size: Annotated[
+        Literal["64", "128", "256", "512"], Query(description="Longer side in pixels.")
+    ] = "256",
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    """WebP, made once and kept."""
+    tag = f'"{image.sha256[:32]}-{size}"'
+    headers = {**_FOREVER, "ETag": tag}
+    if is_known(if_none_match, tag):
+        return Response(status_code=304, headers=headers)
+    with _or_gone(image):
+        data = await to_thread.run_sync(
+            get_thumbnail,
+            runtime,
+            tenant,
+            image.sha256,
+            int(size),
+            limiter=request.app.state.thumbnail_threads,
+        )
+    return Response(data, media_type="image/webp", headers=headers)
+
+
+@contextmanager
+def _or_gone(image: Image) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound(f"The bytes of image {image.id} are gone from the storage.") from error
+
+
+@router.delete("/{image_id}", status_code=204, responses=responses(409), summary="Delete an image")
+def delete_image(
+    runtime: RuntimeDep, tenant: TenantDep, image_id: Annotated[str, Path(max_length=40)]
+) -> None:
+    """Its bytes are removed some minutes later, unless another image has the same."""
+    with runtime.db.write() as session:
+        image = datasets.get_image(session, tenant, image_id)
+        dataset = get_unused_dataset(session, tenant, image.dataset_id)
+        changes.delete_images(session, dataset, [image_id])

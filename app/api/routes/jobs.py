@@ -1,0 +1,258 @@
+"""Jobs: start, watch, cancel, try again, delete."""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.api import schemas
+from app.api.http.access import GuardedRoute
+from app.api.http.dependencies import (
+    IdempotencyKeyHeader,
+    ListingDep,
+    RuntimeDep,
+    SessionDep,
+    TenantDep,
+)
+from app.api.http.errors import responses
+from app.api.http.open_responses import OneEventStream
+from app.core.jobs import finished as finished_jobs
+from app.core.jobs import lifecycle as jobs
+from app.core.jobs.limits import check_memory, check_open_jobs
+from app.core.jobs.requests.base import JobRequest
+from app.core.jobs.requests.cluster import ClusterRequest
+from app.core.jobs.requests.export import ExportRequest
+from app.core.jobs.requests.finetune import FinetuneRequest
+from app.core.jobs.requests.map import MapRequest
+from app.core.jobs.requests.predict import PredictRequest
+from app.core.jobs.requests.sweep import SweepRequest
+from app.core.jobs.webhooks import check_webhook_url
+from app.core.platform import idempotency
+from app.core.platform.tables import Job, JobCurve, JobLog
+from app.core.runtime import Runtime
+from app.core.storage.gc.retention import discard
+
+router = APIRouter(
+    route_class=GuardedRoute, prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503)
+)
+_POLL_SECONDS = 0.5
+_EVENT_ID = re.compile(r"[0-9]{1,18}")
+_REQUESTS: dict[str, type[JobRequest]] = {
+    "cluster": ClusterRequest,
+    "sweep": SweepRequest,
+    "finetune": FinetuneRequest,
+    "predict": PredictRequest,
+    "map": MapRequest,
+    "export": ExportRequest,
+}
+
+
+def accepted(response: Response, job: schemas.Job) -> None:
+    """Long work is always answered like this."""
+    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    response.headers["Retry-After"] = "1"
+
+
+JobId = Annotated[str, Path(max_length=40)]
+
+
+def load_job(session: SessionDep, tenant: TenantDep, job_id: JobId) -> Job:
+    return jobs.get_job(session, tenant, job_id)
+
+
+JobDep = Annotated[Job, Depends(load_job)]
+
+
+@router.post(
+    "",
+    status_code=202,
+    responses=responses(404, 409, 422, 429),
+    summary="Start a job",
+)
+def create_job(
+    body: schemas.JobCreate,
+    response: Response,
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    idempotency_key: IdempotencyKeyHeader = None,
+) -> schemas.Job:
+    """`cluster` embeds the dataset's images, mines neighbours, trains the heads, and registers a
+    model and a clustering. Whatever an earlier job on the same images has computed is used
+    again."""
+    job = accept_job(runtime, tenant, idempotency_key, body)
+    accepted(response, job)
+    return job
+
+
+def accept_job(
+    runtime: Runtime, tenant: str, key: str | None, body: schemas.JobCreate
+) -> schemas.Job:
+    request_hash = hashlib.sha256(b"jobs" + body.model_dump_json().encode()).hexdigest()
+    check_webhook_url(runtime.settings, body.webhook_url)
+    request = _REQUESTS[body.kind](**body.model_dump(exclude={"kind"}))
+    request.check(runtime.settings)
+
+    def create(session: Session) -> dict[str, Any]:
+        check_open_jobs(session, tenant, runtime.settings)
+        row = request.create(session, tenant)
+        check_memory(row, runtime.settings)
+        return schemas.Job.of(row).model_dump(mode="json")
+
+    with idempotency.in_flight(tenant, key):
+        answer, is_new = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
+    job = schemas.Job.model_validate(answer)
+    if is_new:
+        runtime.bell.ring(job.id, job.kind)
+    return job
+
+
+@router.get("", response_model=schemas.Page[schemas.Job], summary="List jobs, newest first")
+def list_jobs(
+    listing: ListingDep,
+    tenant: TenantDep,
+    status: Annotated[schemas.JobStatus | None, Query()] = None,
+    dataset_id: Annotated[str | None, Query(max_length=40)] = None,
+) -> dict[str, Any]:
+    query = select(Job).where(Job.tenant == tenant)
+    if status:
+        query = query.where(Job.status == status)
+    if dataset_id:
+        query = query.where(Job.dataset_id == dataset_id)
+    return listing.page(query, Job.id, schemas.Job.of, descending=True)
+
+
+@router.get("/{job_id}", responses=responses(404), summary="Look at a job")
+def read_job(job: JobDep) -> schemas.Job:
+    return schemas.Job.of(job)
+
+
+@router.post(
+    "/{job_id}:cancel",
+    status_code=202,
+    responses=responses(404, 409),
+    summary="Cancel a job",
+)
+def cancel_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> schemas.Job:
+    """A waiting job is cancelled at once, a running one within seconds. What it has computed
+    stays and is used again by the next job on the same images."""
+    with runtime.db.write() as session:
+        job = jobs.cancel(session, tenant, job_id)
+    return schemas.Job.of(job)
+
+
+@router.post(
+    "/{job_id}:retry",
+    status_code=202,
+    responses=responses(404, 409, 429),
+    summary="Try a failed or cancelled job again",
+)
+def retry_job(
+    response: Response, runtime: RuntimeDep, tenant: TenantDep, job_id: JobId
+) -> schemas.Job:
+    """The same job is queued again and goes on from what it has saved. `not_retryable` if it has
+    succeeded, if its dataset has changed since, or if its upload was refused and is not kept."""
+    with runtime.db.write() as session:
+        check_open_jobs(session, tenant, runtime.settings)
+        row = finished_jobs.retry_job(session, runtime.storage, tenant, job_id)
+    runtime.bell.ring(row.id, row.kind)
+    job = schemas.Job.of(row)
+    accepted(response, job)
+    return job
+
+
+@router.delete(
+    "/{job_id}", status_code=204, responses=responses(404, 409), summary="Delete a finished job"
+)
+def delete_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> None:
+    """With its log, its curves and its intermediate files. What it made (clusterings, models,
+    exports) stays."""
+    with runtime.db.write() as session:
+        leftovers = finished_jobs.delete_job(session, tenant, job_id)
+    discard(runtime, leftovers)
+
+
+@router.get(
+    "/{job_id}/logs",
+    response_model=schemas.Page[schemas.JobLogLine],
+    responses=responses(404),
+    summary="List the lines of its log, oldest first",
+)
+def list_logs(
+    listing: ListingDep,
+    job: JobDep,
+    after: Annotated[
+        int, Query(ge=0, lt=2**31, description="Only lines after the one of this number.")
+    ] = 0,
+) -> dict[str, Any]:
+    """While the job runs and after. To follow it, ask again with `after`."""
+    query = select(JobLog).where(JobLog.job_id == job.id, JobLog.number > after)
+    return listing.page(query, JobLog.number, schemas.JobLogLine.of)
+
+
+@router.get(
+    "/{job_id}/curves",
+    response_model=schemas.Page[schemas.JobCurvePoint],
+    responses=responses(404),
+    summary="List the points of its training curves by step",
+)
+def list_curves(
+    listing: ListingDep,
+    job: JobDep,
+    after: Annotated[
+        int, Query(ge=-1, lt=2**31, description="Only points after the one of this step.")
+    ] = -1,
+) -> dict[str, Any]:
+    query = select(JobCurve).where(JobCurve.job_id == job.id, JobCurve.step > after)
+    return listing.page(query, JobCurve.step, schemas.JobCurvePoint.of)
+
+
+@router.get(
+    "/{job_id}/events",
+    dependencies=[OneEventStream],
+    response_class=EventSourceResponse,
+    responses=responses(404),
+    summary="Follow a job as it goes",
+)
+async def job_events(
+    runtime: RuntimeDep,
+    job: JobDep,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """Server-sent events: `progress` while it runs, `status` when its status changes, each with
+    the whole job as data. The stream ends with the job. A client that reconnects with
+    `Last-Event-ID` is told only what is newer. The stream also ends when this process of the
+    service stops; another one goes on with it."""
+    seen = _version_of(last_event_id)
+    status = job.status if seen else None
+    row: Job | None = job
+    while row is not None:
+        if row.version > seen:
+            changed = row.status != status
+            seen, status = row.version, row.status
+            yield ServerSentEvent(
+                data=schemas.Job.of(row),
+                event="status" if changed else "progress",
+                id=str(seen),
+                retry=2000,
+            )
+        if row.status in jobs.FINAL or runtime.stopping.is_set():
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+        row = await run_in_threadpool(_reload, runtime, job.id)
+
+
+def _version_of(event_id: str | None) -> int:
+    """0, as if none were given, for what is no id of ours."""
+    return int(event_id) if event_id and _EVENT_ID.fullmatch(event_id) else 0
+
+
+def _reload(runtime: Runtime, job_id: str) -> Job | None:
+    with runtime.db.read() as session:
+        return session.get(Job, job_id)

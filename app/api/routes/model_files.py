@@ -1,0 +1,182 @@
+"""Versions as files: out of one service, into another."""
+
+import hashlib
+import json
+import tempfile
+from typing import IO, Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+from sqlalchemy.orm import Session
+
+from app.api import schemas
+from app.api.http.access import GuardedRoute
+from app.api.http.dependencies import (
+    ActorDep,
+    IdempotencyKeyHeader,
+    ReferencesDep,
+    RuntimeDep,
+    TenantDep,
+)
+from app.api.http.errors import responses
+from app.api.http.open_responses import OneDownload
+from app.api.http.quota import check_room
+from app.api.routes.models import Name, Version
+from app.core import models as registry
+from app.core.access.quota import check_growth
+from app.core.clusterings.names import current_names
+from app.core.models.deletion import FOLDER
+from app.core.models.package.packing import PackedModel
+from app.core.models.package.unpacking import Unpacked, unpack
+from app.core.platform import idempotency
+from app.core.platform.actor import Actor
+from app.core.platform.errors import InvalidRequest
+from app.core.platform.ids import new_id
+from app.core.runtime import Runtime
+from app.core.storage import raise_if_full
+
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/models",
+    tags=["models"],
+    responses=responses(401, 422, 503),
+)
+_BUFFER = 1024 * 1024
+_MEDIA_TYPE = "application/zip"
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {_MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+@router.get(
+    "/{name}/versions/{version}/file",
+    dependencies=[OneDownload],
+    response_class=StreamingResponse,
+    responses={200: {"content": {_MEDIA_TYPE: {}}}, **responses(404)},
+    summary="Download a version as one file",
+)
+def export_version(
+    runtime: RuntimeDep, tenant: TenantDep, name: Name, version: Version
+) -> StreamingResponse:
+    """A zip with the manifest, in which clusters are called what people call them now, the
+    weights, and the SHA-256 of each. `model_integrity` if a file is not what was registered."""
+    with runtime.db.read() as session:  # not kept open while a slow client reads
+        model = registry.get_model(session, tenant, name)
+        row = registry.get_version(session, model, version)
+        labels = current_names(session, row)
+    packed = PackedModel(runtime.storage, name, row, labels)
+    headers = {
+        "Content-Length": str(packed.size),
+        "Content-Disposition": f'attachment; filename="{packed.filename}"',
+    }
+    return StreamingResponse(packed.blocks(), media_type=_MEDIA_TYPE, headers=headers)
+
+
+@router.post(
+    ":import",
+    status_code=201,
+    response_model=schemas.ModelVersion,
+    dependencies=[Depends(check_room)],
+    responses=responses(409, 413, 429, 507),
+    openapi_extra=_BODY,
+    summary="Register a version from a file",
+)
+async def import_version(
+    request: Request,
+    response: Response,
+    runtime: RuntimeDep,
+    references: ReferencesDep,
+    actor: ActorDep,
+    name: Annotated[
+        str | None, Query(max_length=100, description="By default that of the file.")
+    ] = None,
+    idempotency_key: IdempotencyKeyHeader = None,
+) -> schemas.ModelVersion:
+    """Send a file that another service, or this one, has exported. It becomes the next version of
+    the model; the same file sent again becomes another one. `model_file_invalid` if anything in it
+    is damaged, missing or does not fit together."""
+    if name is not None:
+        registry.check_name(name, "name")
+    with (
+        idempotency.in_flight(actor.tenant, idempotency_key),
+        tempfile.TemporaryFile(dir=runtime.settings.temporary_dir) as file,
+    ):
+        digest = await _receive(request, file)
+        imported = await run_in_threadpool(
+            _register, runtime, actor, idempotency_key, name, file, digest
+        )
+    references.forget(actor.tenant, imported.name)
+    response.headers["Location"] = f"/v1/models/{imported.name}/versions/{imported.version}"
+    return imported
+
+
+async def _receive(request: Request, file: IO[bytes]) -> str:
+    """The body to the file, and its SHA-256."""
+    digest, buffer = hashlib.sha256(), bytearray()
+
+    def flush() -> None:
+        digest.update(buffer)
+        try:
+            file.write(buffer)
+            file.flush()
+        except OSError as error:
+            raise_if_full(error)
+            raise
+
+    async for chunk in request.stream():
+        buffer += chunk
+        if len(buffer) >= _BUFFER:
+            await run_in_threadpool(flush)
+            buffer.clear()
+    await run_in_threadpool(flush)
+    return digest.hexdigest()
+
+
+def _register(
+    runtime: Runtime,
+    actor: Actor,
+    key: str | None,
+    name: str | None,
+    file: IO[bytes],
+    digest: str,
+) -> schemas.ModelVersion:
+    """Files first, then one commit; without it the files are dropped."""
+    folder, kept = f"{FOLDER}/{new_id('imp')}", False
+    request_hash = hashlib.sha256(json.dumps(["models:import", name, digest]).encode()).hexdigest()
+    try:
+        unpacked = unpack(file, runtime.storage, folder, runtime.settings.weights_dir)
+        chosen = _choose_name(name, unpacked)
+
+        def create(session: Session) -> dict[str, Any]:
+            if actor.storage_bytes is not None:
+                check_growth(session, actor.tenant, unpacked.bytes, actor.storage_bytes)
+            row = registry.add_version(
+                session,
+                tenant=actor.tenant,
+                name=chosen,
+                job_id=None,
+                clustering_id=None,
+                folder=folder,
+                manifest=unpacked.manifest,
+                files=unpacked.files,
+                imported_bytes=unpacked.bytes,
+            )
+            session.refresh(row)
+            return schemas.ModelVersion.of(chosen, row).model_dump(mode="json")
+
+        answer, kept = idempotency.answer_once(runtime.db, actor.tenant, key, request_hash, create)
+    finally:
+        if not kept:
+            runtime.storage.delete_folder(folder)
+    return schemas.ModelVersion.model_validate(answer)
+
+
+def _choose_name(name: str | None, unpacked: Unpacked) -> str:
+    chosen = name or unpacked.name
+    if chosen is None:
+        raise InvalidRequest.field("name", "say it: the file does not")
+    return registry.check_name(chosen, "name")

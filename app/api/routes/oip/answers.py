@@ -1,0 +1,90 @@
+"""From outcomes to the tensors of an answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from fastapi import Response
+
+from app.api import schemas
+from app.api.routes.oip import binary
+from app.api.routes.oip.requests import Inference
+from app.core.platform.errors import ImageRejected, InvalidRequest
+from app.core.serving import Outcome
+from app.core.serving.references import Target
+
+Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    datatype: schemas.Datatype
+    values: Numbers | Sequence[str]
+
+    @property
+    def shape(self) -> list[int]:
+        if isinstance(self.values, np.ndarray):
+            return list(self.values.shape)
+        return [len(self.values)]
+
+    def as_bytes(self) -> bytes:
+        if isinstance(self.values, np.ndarray):
+            return self.values.astype(self.values.dtype.newbyteorder("<")).tobytes()
+        return binary.write_elements(self.values)
+
+    def as_list(self) -> list[int] | list[float] | list[str]:
+        if isinstance(self.values, np.ndarray):
+            return self.values.ravel().tolist()
+        return list(self.values)
+
+
+def to_response(inference: Inference, target: Target, outcomes: Sequence[Outcome]) -> Response:
+    """For a thread, as is reading the request."""
+    tensors = _tensors(outcomes, target.labels)
+    outputs: list[schemas.InferAnswerOutput] = []
+    tail: list[bytes] = []
+    for name, as_binary in inference.outputs.items():
+        tensor = tensors[name]
+        output = schemas.InferAnswerOutput(name=name, datatype=tensor.datatype, shape=tensor.shape)
+        if as_binary:
+            tail.append(tensor.as_bytes())
+            output.parameters = schemas.InferAnswerParameters(binary_data_size=len(tail[-1]))
+        else:
+            output.data = tensor.as_list()
+        outputs.append(output)
+    answer = schemas.InferAnswer(
+        model_name=target.name,
+        model_version=str(target.version),
+        id=inference.id,
+        outputs=outputs,
+    )
+    text = answer.model_dump_json(exclude_none=True).encode()
+    if not any(inference.outputs.values()):
+        return Response(text, media_type="application/json")
+    headers = {binary.HEADER: str(len(text))}
+    return Response(b"".join((text, *tail)), headers=headers, media_type="application/octet-stream")
+
+
+def _tensors(
+    outcomes: Sequence[Outcome], labels: Sequence[str]
+) -> dict[schemas.OutputName, _Tensor]:
+    """The protocol knows no error of one image among several: it gets no cluster, and a text."""
+    probabilities = np.zeros((len(outcomes), len(labels)), np.float32)  # (n, C)
+    errors = [""] * len(outcomes)
+    for row, outcome in enumerate(outcomes):
+        if isinstance(outcome, ImageRejected):
+            errors[row] = f"{outcome.code}: {outcome.detail}"
+        else:
+            probabilities[row] = outcome
+    if all(errors):
+        raise InvalidRequest(f"None of the images can be used; the first: {errors[0]}")
+    likeliest = probabilities.argmax(axis=1)
+    clusters = np.where([not error for error in errors], likeliest, -1).astype(np.int64)
+    return {
+        "cluster_id": _Tensor("INT64", clusters),
+        "label": _Tensor("BYTES", [labels[i] if i >= 0 else "" for i in clusters]),
+        "probability": _Tensor("FP32", probabilities.max(axis=1)),
+        "probabilities": _Tensor("FP32", probabilities),
+        "error": _Tensor("BYTES", errors),
+    }

@@ -1,0 +1,133 @@
+"""Edits of a clustering: an append-only list of operations, each of which makes a revision."""
+
+import hashlib
+import re
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Response
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.api import schemas
+from app.api.http.access import GuardedRoute
+from app.api.http.dependencies import IdempotencyKeyHeader, ListingDep, RuntimeDep, TenantDep
+from app.api.http.errors import responses
+from app.api.routes.clusterings import ClusteringDep
+from app.core.clusterings import operations
+from app.core.clusterings.splitting import divide
+from app.core.platform import idempotency
+from app.core.platform.errors import InvalidRequest, RevisionRequired
+from app.core.platform.tables import ClusteringOperation
+from app.core.runtime import Runtime
+
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/v1/clusterings/{clustering_id}/operations",
+    tags=["clusterings"],
+    responses=responses(401, 404, 422, 503),
+)
+_TAG = r'(?:W/)?"([^"]*)"'
+_TAGS = re.compile(rf"\s*{_TAG}(?:\s*,\s*{_TAG})*\s*")
+_KINDS: dict[str, type[operations.Operation]] = {
+    "rename": operations.Rename,
+    "merge": operations.Merge,
+    "split": operations.Split,
+    "move": operations.Move,
+    "exclude": operations.Exclude,
+    "undo": operations.Undo,
+}
+_CREATED = {
+    "description": "Done",
+    "headers": {"ETag": {"schema": {"type": "string"}, "description": "The new revision."}},
+}
+
+
+@router.get(
+    "",
+    response_model=schemas.Page[schemas.Operation],
+    summary="List the operations on a clustering, newest first",
+)
+def list_operations(listing: ListingDep, clustering: ClusteringDep) -> dict[str, Any]:
+    query = select(ClusteringOperation).where(ClusteringOperation.clustering_id == clustering.id)
+    key = ClusteringOperation.revision
+    return listing.page(query, key, schemas.Operation.of, descending=True)
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses={201: _CREATED, **responses(409, 412, 428, 429)},
+    summary="Edit a clustering",
+)
+def create_operation(
+    body: schemas.OperationCreate,
+    response: Response,
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    clustering_id: Annotated[str, Path(max_length=40)],
+    if_match: Annotated[
+        str | None,
+        Header(
+            max_length=300,
+            description='The revision that you have seen, in quotes: `"3"`, as the ETag was. '
+            "Needed. `*` if any will do.",
+        ),
+    ] = None,
+    idempotency_key: IdempotencyKeyHeader = None,
+) -> schemas.Operation:
+    """Renames, merges or splits clusters, moves or excludes images, or undoes the newest of
+    these. Refused with 412 if somebody else has edited the clustering since you looked."""
+    revisions = parse_revisions(if_match)
+    with idempotency.in_flight(tenant, idempotency_key):
+        operation = _perform(runtime, tenant, clustering_id, revisions, idempotency_key, body)
+    response.headers["ETag"] = f'"{operation.revision}"'
+    return operation
+
+
+def parse_revisions(if_match: str | None) -> frozenset[int] | None:
+    """None is `*`. A weak tag counts: a revision is the same however its answer was encoded."""
+    if if_match is None:
+        raise RevisionRequired('Send the revision that you have seen, such as `If-Match: "3"`.')
+    if if_match.strip() == "*":
+        return None
+    if not _TAGS.fullmatch(if_match):
+        raise InvalidRequest.field("If-Match", 'must be a revision in quotes, such as `"3"`')
+    tags = re.findall(_TAG, if_match)
+    return frozenset(int(tag) for tag in tags if re.fullmatch(r"[0-9]{1,9}", tag))
+
+
+def _perform(
+    runtime: Runtime,
+    tenant: str,
+    clustering_id: str,
+    revisions: frozenset[int] | None,
+    key: str | None,
+    body: schemas.OperationCreate,
+) -> schemas.Operation:
+    operation = _prepare(runtime, tenant, clustering_id, revisions, body)
+    # Not of If-Match: who repeats an operation that was done is to learn that it was done.
+    content = f"operations {clustering_id} {body.model_dump_json()}"
+    request_hash = hashlib.sha256(content.encode()).hexdigest()
+
+    def create(session: Session) -> dict[str, Any]:
+        row = operations.perform(session, tenant, clustering_id, operation, revisions=revisions)
+        return schemas.Operation.of(row).model_dump(mode="json")
+
+    answer, _ = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
+    return schemas.Operation.model_validate(answer)
+
+
+def _prepare(
+    runtime: Runtime,
+    tenant: str,
+    clustering_id: str,
+    revisions: frozenset[int] | None,
+    body: schemas.OperationCreate,
+) -> operations.Operation:
+    arguments = body.model_dump(exclude={"kind"})
+    if body.kind == "split":
+        # Takes seconds, in which nobody should have to wait for the database.
+        arguments["division"] = divide(
+            runtime, tenant, clustering_id, revisions=revisions, **arguments
+        )
+    return _KINDS[body.kind](**arguments)

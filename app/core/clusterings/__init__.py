@@ -1,0 +1,1 @@
+"""Finished clusterings: clusters, assignments, edits and revisions, statistics, plots."""

@@ -1,0 +1,154 @@
+"""One operation under way: whatever it changes, it first notes how that was before."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import ColumnElement, CursorResult, and_, insert, literal, select, update
+from sqlalchemy.orm import Session
+
+from app.core.clusterings.rows import refresh_clusters
+from app.core.platform.errors import InvalidRequest
+from app.core.platform.tables import (
+    EXCLUDED,
+    Assignment,
+    AssignmentChange,
+    Cluster,
+    Clustering,
+    ClusteringOperation,
+)
+
+T_co = TypeVar("T_co", covariant=True)
+_CHUNK = 5_000  # values that one statement names
+_CHANGE_COLUMNS = ["clustering_id", "image_id", "revision", "before"]
+
+
+class Edit:
+    """The clustering must be locked. Images are moved by the database; no list of them is held."""
+
+    def __init__(self, session: Session, clustering: Clustering) -> None:
+        self.session = session
+        self.clustering = clustering
+        self.revision = clustering.revision + 1
+        self._clusters_before: dict[str, Any] = {}
+        self._resized: set[int] = set()
+        self._moved = 0
+
+    def clusters(self, field: str, cluster_ids: Sequence[int]) -> list[Cluster]:
+        """Those in use, in the order asked for; `field` is the one to blame for any other."""
+        found: dict[int, Cluster] = {}
+        for chunk in chunked(cluster_ids):
+            rows = self.session.scalars(
+                select(Cluster).where(
+                    Cluster.clustering_id == self.clustering.id, Cluster.cluster_id.in_(chunk)
+                )
+            )
+            found |= {row.cluster_id: row for row in rows}
+        for cluster_id in cluster_ids:
+            if cluster_id not in found:
+                raise InvalidRequest.field(field, f"there is no cluster {cluster_id}")
+            if not found[cluster_id].active:
+                raise InvalidRequest.field(
+                    field, f"cluster {cluster_id} was merged into another or undone"
+                )
+        return [found[cluster_id] for cluster_id in cluster_ids]
+
+    def change(self, cluster: Cluster, *, label: str | None = None, active: bool) -> None:
+        """Without `label` it keeps its name."""
+        before = {"label": cluster.label, "active": cluster.active}
+        self._clusters_before.setdefault(str(cluster.cluster_id), before)
+        cluster.label = cluster.label if label is None else label
+        cluster.active = active
+
+    def add_cluster(self, label: str) -> int:
+        """A new and empty one; before this operation it was not there."""
+        number = self.clustering.n_clusters
+        self.clustering.n_clusters = number + 1
+        self.session.add(
+            Cluster(clustering_id=self.clustering.id, cluster_id=number, label=label, size=0)
+        )
+        self.session.flush()
+        self._clusters_before[str(number)] = {"label": None, "active": False}
+        return number
+
+    def move(self, images: ColumnElement[bool], to: int) -> None:
+        """Put those assignments into a cluster; whoever is there already stays unnoted."""
+        rows = and_(
+            Assignment.clustering_id == self.clustering.id, Assignment.cluster_id != to, images
+        )
+        self._note(rows)
+        self._resized.add(to)
+        self._moved += self._place(rows, literal(to))
+
+    def move_images(self, image_ids: Sequence[str], to: int) -> None:
+        for chunk in chunked(image_ids):
+            self.move(Assignment.image_id.in_(chunk), to)
+
+    def restore(self, revision: int) -> None:
+        """Put back whoever that revision moved and is still there."""
+        change = and_(
+            AssignmentChange.clustering_id == self.clustering.id,
+            AssignmentChange.revision == revision,
+        )
+        rows = and_(
+            Assignment.clustering_id == self.clustering.id,
+            Assignment.image_id.in_(select(AssignmentChange.image_id).where(change)),
+        )
+        before = select(AssignmentChange.before).where(change)
+        self._resized.update(self.session.scalars(before.distinct()))
+        self._note(rows)
+        own = before.where(AssignmentChange.image_id == Assignment.image_id)
+        self._moved += self._place(rows, own.scalar_subquery())
+
+    def finish(
+        self, kind: str, arguments: dict[str, Any], undoes: int | None = None
+    ) -> ClusteringOperation:
+        """The step in the log, and the counts of everything that it touched."""
+        row = ClusteringOperation(
+            clustering_id=self.clustering.id,
+            revision=self.revision,
+            kind=kind,
+            arguments=arguments,
+            clusters_before=self._clusters_before,
+            moved=self._moved,
+            undoes=undoes,
+        )
+        self.session.add(row)
+        self.clustering.revision = self.revision
+        self.session.flush()
+        for chunk in chunked(sorted(self._resized - {EXCLUDED})):
+            refresh_clusters(self.session, self.clustering.id, chunk)
+        return row
+
+    def _note(self, rows: ColumnElement[bool]) -> None:
+        sources = select(Assignment.cluster_id).where(rows).distinct()
+        self._resized.update(self.session.scalars(sources))
+        before = select(
+            Assignment.clustering_id,
+            Assignment.image_id,
+            literal(self.revision),
+            Assignment.cluster_id,
+        )
+        self.session.execute(
+            insert(AssignmentChange).from_select(_CHANGE_COLUMNS, before.where(rows))
+        )
+
+    def _place(self, rows: ColumnElement[bool], cluster_id: ColumnElement[int]) -> int:
+        result = self.session.execute(
+            update(Assignment)
+            .where(rows)
+            .values(cluster_id=cluster_id)
+            .execution_options(synchronize_session=False)
+        )
+        assert isinstance(result, CursorResult)
+        return result.rowcount
+
+
+class Sliceable(Protocol[T_co]):
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> T_co: ...
+
+
+def chunked(values: Sliceable[T_co]) -> Iterator[T_co]:
+    """Pieces of a list or an array that one statement can name."""
+    return (values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK))

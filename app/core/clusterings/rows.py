@@ -1,0 +1,174 @@
+"""A finished clustering: which image is in which cluster, and how sure that is."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    SQLColumnExpression,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from app.core.datasets.rows import OPEN, get_dataset
+from app.core.platform.activity import report_activity
+from app.core.platform.errors import ClusteringInUse, NotFound
+from app.core.platform.tables import Assignment, Cluster, Clustering, Export, Image, Job
+
+_INSERT_ROWS = 10_000
+_EXAMPLES = 8
+
+
+class Ranking(NamedTuple):
+    """An order of a cluster's images; each has an index.
+
+    Images with the same number go by id, in the same direction, so that the index gives the order.
+    """
+
+    column: SQLColumnExpression[float]
+    descending: bool
+
+    def order(self, key: InstrumentedAttribute[str]) -> tuple[ColumnElement[Any], ...]:
+        columns: tuple[SQLColumnExpression[Any], ...] = (self.column, key)
+        return tuple(c.desc() if self.descending else c.asc() for c in columns)
+
+    def after(
+        self, key: InstrumentedAttribute[str], number: float, last: str
+    ) -> ColumnElement[bool]:
+        here, there = tuple_(self.column, key), tuple_(number, last)
+        return here < there if self.descending else here > there
+
+
+RANKINGS = {
+    "representative": Ranking(Assignment.probability, descending=True),
+    "borderline": Ranking(Assignment.margin, descending=False),
+    "outlier": Ranking(Assignment.distance, descending=True),
+}
+
+
+class Assigned(NamedTuple):
+    image_id: str
+    cluster_id: int
+    probability: float
+    margin: float
+    distance: float
+
+
+def get_clustering(session: Session, tenant: str, clustering_id: str) -> Clustering:
+    found = session.scalar(
+        select(Clustering).where(Clustering.id == clustering_id, Clustering.tenant == tenant)
+    )
+    if found is None:
+        raise NotFound(f"There is no clustering {clustering_id}.")
+    return found
+
+
+def get_cluster(session: Session, clustering: Clustering, cluster_id: int) -> Cluster:
+    """One that is in use."""
+    found = session.get(Cluster, (clustering.id, cluster_id))
+    if found is None or not found.active:
+        raise NotFound(f"There is no cluster {cluster_id} in this clustering.")
+    return found
+
+
+def delete_clustering(session: Session, tenant: str, clustering_id: str) -> list[str]:
+    """With all that belongs to it; returns the storage keys of its exports, to be removed next."""
+    clustering = get_clustering(session, tenant, clustering_id)
+    get_dataset(session, tenant, clustering.dataset_id, lock=True)  # no export starts meanwhile
+    user = session.scalar(
+        select(Job.id)
+        .where(
+            Job.dataset_id == clustering.dataset_id,
+            Job.status.in_(OPEN),
+            Job.kind == "export",
+            Job.config["clustering_id"].as_string() == clustering_id,
+        )
+        .limit(1)
+    )
+    if user is not None:
+        raise ClusteringInUse(f"The job {user} exports this clustering; wait for it or cancel it.")
+    keys = session.scalars(select(Export.storage_key).where(Export.clustering_id == clustering_id))
+    files = list(keys)
+    session.execute(delete(Clustering).where(Clustering.id == clustering_id))
+    return files
+
+
+def cluster_label(cluster_id: int) -> str:
+    """The name of a cluster until somebody gives it a better one."""
+    return f"cluster {cluster_id}"
+
+
+def add_clusters(session: Session, clustering_id: str, numbers: Iterable[int]) -> None:
+    """New and empty ones; `refresh_clusters` counts who is in them."""
+    rows = [
+        {
+            "clustering_id": clustering_id,
+            "cluster_id": number,
+            "label": cluster_label(number),
+            "active": True,
+            "size": 0,
+        }
+        for number in numbers
+    ]
+    session.execute(insert(Cluster), rows)
+
+
+def add_assignments(session: Session, clustering_id: str, rows: Iterable[Assigned]) -> None:
+    """A row for every image, in bounded pieces."""
+    for chunk in _chunks(rows):
+        values = [{"clustering_id": clustering_id, **row._asdict()} for row in chunk]
+        session.execute(insert(Assignment), values)
+        report_activity()
+
+
+def refresh_clusters(
+    session: Session, clustering_id: str, cluster_ids: Sequence[int] | None = None
+) -> None:
+    """Count anew who is in each cluster, or in these only."""
+    members = (
+        Assignment.clustering_id == clustering_id,
+        Assignment.cluster_id == Cluster.cluster_id,
+    )
+    size = select(func.count()).select_from(Assignment).where(*members)
+    mean = select(func.avg(Assignment.probability)).where(*members)
+    statement = update(Cluster).where(Cluster.clustering_id == clustering_id)
+    if cluster_ids is not None:
+        statement = statement.where(Cluster.cluster_id.in_(cluster_ids))
+    session.execute(
+        statement.values(
+            size=size.scalar_subquery(), mean_probability=mean.scalar_subquery()
+        ).execution_options(synchronize_session=False)
+    )
+
+
+def ranked_images(
+    session: Session,
+    clustering_id: str,
+    cluster_id: int,
+    ranking: Ranking = RANKINGS["representative"],
+    *,
+    limit: int = _EXAMPLES,
+    without: Sequence[str] = (),
+) -> list[tuple[Assignment, Image]]:
+    """The first members of a cluster in that order; by default the surest ones."""
+    rows = session.execute(
+        select(Assignment, Image)
+        .join(Image, Image.id == Assignment.image_id)
+        .where(Assignment.clustering_id == clustering_id, Assignment.cluster_id == cluster_id)
+        .where(Assignment.image_id.not_in(without))
+        .order_by(*ranking.order(Assignment.image_id))
+        .limit(limit)
+    )
+    return [(assignment, image) for assignment, image in rows]
+
+
+def _chunks(rows: Iterable[Assigned]) -> Iterator[list[Assigned]]:
+    iterator = iter(rows)
+    while chunk := list(islice(iterator, _INSERT_ROWS)):
+        yield chunk

@@ -1,0 +1,1 @@
+"""Datasets and their images: rows, uploads, archives, sources, decoding, thumbnails."""

@@ -1,0 +1,158 @@
+"""Images that leave a dataset, and all that has to follow in the same transaction."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from sqlalchemy import ColumnElement, Select, delete, exists, func, insert, literal, select, update
+from sqlalchemy.orm import Session, aliased
+
+from app.core.clusterings.rows import refresh_clusters
+from app.core.datasets.rows import OPEN, remove_positions, totals
+from app.core.platform.errors import NotFound
+from app.core.platform.tables import (
+    Assignment,
+    Clustering,
+    Dataset,
+    Duplicate,
+    Embedding,
+    Export,
+    Image,
+    Job,
+)
+from app.core.storage.blobs import condemn
+
+T = TypeVar("T")
+_AT_ONCE = 1_000  # values in one statement
+_NAMED = 10  # unknown ids that an error names
+
+
+def delete_images(session: Session, dataset: Dataset, image_ids: Sequence[str]) -> None:
+    """The dataset must be locked and unused. All of the images go, or none."""
+    wanted = list(dict.fromkeys(image_ids))
+    hashes = _hashes(session, dataset, wanted)
+    touched: set[tuple[str, int]] = set()
+    for ids in _chunks(wanted):
+        places = select(Assignment.clustering_id, Assignment.cluster_id).distinct()
+        rows = session.execute(places.where(Assignment.image_id.in_(ids)))
+        touched |= {(row.clustering_id, row.cluster_id) for row in rows}
+        condemn(session, Image.id.in_(ids))
+        session.execute(
+            delete(Image).where(Image.id.in_(ids)).execution_options(synchronize_session=False)
+        )
+    _point_to_oldest(session, dataset.id, sorted(hashes))
+    _refresh_clusterings(session, touched)
+    for name, value in totals(session, dataset.id).items():
+        setattr(dataset, name, value)
+    session.flush()
+
+
+def delete_dataset(session: Session, dataset: Dataset) -> list[str]:
+    """Returns the keys and folders in the storage that are of no use once this is committed."""
+    leftovers = [
+        *session.scalars(_exports(dataset.id)),
+        *(f"jobs/{job_id}" for job_id in session.scalars(_jobs(dataset.id))),
+        *session.scalars(_embeddings(dataset.id)),
+    ]
+    remove_positions(session, dataset.id, 0)
+    session.execute(
+        delete(Dataset).where(Dataset.id == dataset.id).execution_options(synchronize_session=False)
+    )
+    return leftovers
+
+
+def mark_duplicates(session: Session, dataset_id: str, *which: ColumnElement[bool]) -> None:
+    """List those of these images whose bytes an earlier image of the dataset has, too."""
+    oldest, same = aliased(Image), aliased(Image)
+    first = (
+        select(func.min(same.position))
+        .where(same.dataset_id == dataset_id, same.sha256 == Image.sha256)
+        .correlate(Image)
+        .scalar_subquery()
+    )
+    rows = (
+        select(
+            Image.id, literal("exact"), Image.dataset_id, oldest.id.label("original"), literal(1.0)
+        )
+        .join(oldest, (oldest.dataset_id == dataset_id) & (oldest.position == first))
+        .where(Image.dataset_id == dataset_id, Image.position > first, *which)
+    )
+    columns = ["image_id", "kind", "dataset_id", "original_id", "similarity"]
+    session.execute(insert(Duplicate).from_select(columns, rows))
+
+
+def _hashes(session: Session, dataset: Dataset, wanted: list[str]) -> set[str]:
+    found: dict[str, str] = {}
+    for ids in _chunks(wanted):
+        query = select(Image.id, Image.sha256).where(
+            Image.id.in_(ids),
+            Image.dataset_id == dataset.id,
+            Image.position < dataset.end_position,
+        )
+        found |= {row.id: row.sha256 for row in session.execute(query)}
+    if missing := [image_id for image_id in wanted if image_id not in found]:
+        named = ", ".join(missing[:_NAMED])
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        raise NotFound(f"The dataset has no image {named}{more}; none was deleted.")
+    return set(found.values())
+
+
+def _point_to_oldest(session: Session, dataset_id: str, hashes: list[str]) -> None:
+    """The oldest of the copies that are left is the original of the others."""
+    for some in _chunks(hashes):
+        copies = select(Image.id).where(Image.dataset_id == dataset_id, Image.sha256.in_(some))
+        session.execute(
+            delete(Duplicate)
+            .where(Duplicate.kind == "exact", Duplicate.image_id.in_(copies))
+            .execution_options(synchronize_session=False)
+        )
+        mark_duplicates(session, dataset_id, Image.sha256.in_(some))
+
+
+def _refresh_clusterings(session: Session, touched: set[tuple[str, int]]) -> None:
+    for clustering_id in sorted({clustering_id for clustering_id, _ in touched}):
+        clusters = sorted(number for owner, number in touched if owner == clustering_id)
+        for numbers in _chunks(clusters):
+            refresh_clusters(session, clustering_id, numbers)
+        left = select(func.count()).where(Assignment.clustering_id == clustering_id)
+        session.execute(
+            update(Clustering)
+            .where(Clustering.id == clustering_id)
+            .values(image_count=left.scalar_subquery())
+            .execution_options(synchronize_session=False)
+        )
+
+
+def _exports(dataset_id: str) -> Select[str]:
+    return (
+        select(Export.storage_key)
+        .join(Clustering, Clustering.id == Export.clustering_id)
+        .where(Clustering.dataset_id == dataset_id)
+    )
+
+
+def _jobs(dataset_id: str) -> Select[str]:
+    return select(Job.id).where(Job.dataset_id == dataset_id)
+
+
+def _embeddings(dataset_id: str) -> Select[str]:
+    """Features that no other dataset of the same images has or is about to use."""
+    other = aliased(Embedding)
+    return select(Embedding.folder).where(
+        Embedding.dataset_id == dataset_id,
+        ~exists().where(other.folder == Embedding.folder, other.dataset_id != dataset_id),
+        ~exists().where(
+            Clustering.embedding_folder == Embedding.folder, Clustering.dataset_id != dataset_id
+        ),
+        ~exists().where(
+            Job.dataset_fingerprint == Embedding.fingerprint,
+            Job.dataset_id != dataset_id,
+            Job.status.in_(OPEN),
+        ),
+    )
+
+
+def _chunks(values: Sequence[T]) -> Iterator[list[T]]:
+    iterator = iter(values)
+    while chunk := list(islice(iterator, _AT_ONCE)):
+        yield chunk

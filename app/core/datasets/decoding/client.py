@@ -1,0 +1,169 @@
+"""The parent's side of one process that decodes."""
+
+import json
+import math
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from app.core.datasets.decoding.headers import DecodeLimits, MiB
+
+PROGRAM = ("-m", "app.core.datasets.decoding.process")
+_START_SECONDS = 60.0  # a machine may be very busy
+# The kernel counts the seconds of its own time. Where other processes take most of the cores, an
+# ordinary image must not be refused; a process that sleeps must not be waited for without end.
+_CLOCK_FACTOR = 3.0
+_READ_BYTES = 64 * 1024
+_KEEP_BYTES = 4 * MiB  # of the shared file: to ask for its memory again would take longer
+
+
+class DecodingTooSlow(Exception):
+    """The process was ended because of its time."""
+
+
+class DecoderDied(Exception):
+    """The process has ended by itself, or told something that makes no sense."""
+
+
+class DecoderProcess:
+    """One image at a time. After an exception it has to be ended."""
+
+    def __init__(self, program: Sequence[str] = PROGRAM) -> None:
+        self._connection, theirs = socket.socketpair()
+        self._shared = _open_shared_file()
+        self._received = b""
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    [
+                        sys.executable,
+                        *program,
+                        *map(str, (theirs.fileno(), self._shared, os.getpid())),
+                    ],
+                    pass_fds=(theirs.fileno(), self._shared),
+                    stdin=subprocess.DEVNULL,
+                    env=_environment(),
+                )
+        except BaseException:
+            self._connection.close()
+            os.close(self._shared)
+            raise
+        self.worn = False
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait_until_ready(self) -> None:
+        if self._read_line(time.monotonic() + _START_SECONDS) is None:
+            raise DecoderDied("it did not start in time")
+
+    def run(
+        self,
+        request: dict[str, Any],
+        data: bytes,
+        limits: DecodeLimits,
+        *,
+        slow_seconds: float,
+        on_slow: Callable[[], None],
+    ) -> tuple[dict[str, Any], memoryview]:
+        """The answer and its bytes; `on_slow` is called once it takes longer than that."""
+        message = request | {"bytes": len(data), "limits": asdict(limits)}
+        self._write(data)
+        started = time.monotonic()
+        try:
+            self._connection.sendall(json.dumps(message).encode() + b"\n")
+        except OSError as error:
+            raise DecoderDied(self._exit()) from error
+        line = self._read_line(started + slow_seconds)
+        if line is None:
+            on_slow()
+            line = self._read_line(started + _CLOCK_FACTOR * limits.seconds)
+        if line is None:
+            raise DecodingTooSlow
+        answer: dict[str, Any] = json.loads(line)
+        self.worn = answer.pop("worn")
+        return answer, self._read(answer.pop("bytes"))
+
+    def kill(self) -> None:
+        """From another thread than the one that waits for it."""
+        self._process.kill()
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._connection.close()
+        os.close(self._shared)
+
+    def _write(self, data: bytes) -> None:
+        if os.fstat(self._shared).st_size > _KEEP_BYTES:
+            os.ftruncate(self._shared, 0)
+        done = 0
+        while done < len(data):
+            done += os.pwrite(self._shared, memoryview(data)[done:], done)
+
+    def _read(self, size: int) -> memoryview:
+        """By a call, not by a mapping: the other side may have cut the file short."""
+        result = np.empty(size, dtype=np.uint8)
+        done = 0
+        while done < size:
+            count = os.preadv(self._shared, [result.data[done:]], done)
+            if count == 0:
+                raise DecoderDied("its result is incomplete")
+            done += count
+        return result.data
+
+    def _read_line(self, until: float) -> bytes | None:
+        """None if there is none by then."""
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        while b"\n" not in self._received:
+            left = until - time.monotonic()
+            if left <= 0 or not poll.poll(math.ceil(1000 * left)):
+                return None
+            try:
+                received = self._connection.recv(_READ_BYTES)
+            except ConnectionResetError:
+                received = b""
+            if not received:
+                self._raise_ended()
+            self._received += received
+        line, _, self._received = self._received.partition(b"\n")
+        return line
+
+    def _raise_ended(self) -> None:
+        if self._process.wait() == -signal.SIGXCPU:
+            raise DecodingTooSlow
+        raise DecoderDied(self._exit())
+
+    def _exit(self) -> str:
+        code = self._process.wait()
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+def _open_shared_file() -> int:
+    if sys.platform == "linux":
+        return os.memfd_create("temi-decoding")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        # Threads of a library that is not used here, each with its own buffers.
+        "OPENBLAS_NUM_THREADS": "1",
+        # Large blocks go back to the system at once, or the limit of memory would not mean much.
+        "MALLOC_MMAP_THRESHOLD_": str(4 * MiB),
+        "MALLOC_TRIM_THRESHOLD_": str(32 * MiB),
+    }

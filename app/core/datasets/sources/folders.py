@@ -1,0 +1,119 @@
+"""Folders of the server, as far as the settings open them."""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.core.datasets.sources.base import is_hidden
+from app.core.platform.activity import reporting
+from app.core.platform.errors import (
+    ImageTooLarge,
+    InvalidRequest,
+    SourceForbidden,
+    SourceUnreadable,
+)
+
+_FORBIDDEN = "This server reads images only from the folders in its TEMI_SOURCE_FOLDERS."
+
+
+def check_folder(path: str, roots: Sequence[Path]) -> str:
+    """The real path of a folder that may be read."""
+    root, below = _inside(path, roots)
+    real = Path(root, *below)
+    if not real.is_dir():
+        raise InvalidRequest.field("source.path", "is not a folder of the server")
+    return str(real)
+
+
+def check_path(path: str, roots: Sequence[Path]) -> None:
+    """Whether a file with this path could be allowed; where links lead is seen when it is read."""
+    pure = os.path.normpath(path)
+    if not any(Path(pure).is_relative_to(root.absolute()) for root in roots):
+        raise SourceForbidden(_FORBIDDEN)
+
+
+def list_folder(folder: str, roots: Sequence[Path]) -> Iterator[str]:
+    """Names of the files below it, sorted by their bytes, with bounded memory."""
+    root, start = _inside(folder, roots)
+    names = sqlite3.connect("", isolation_level=None)  # sorts on disk what memory may not hold
+    try:
+        names.execute("CREATE TABLE names (name BLOB PRIMARY KEY) WITHOUT ROWID")
+        names.execute("BEGIN")
+        for name in reporting(_walk(root, start)):
+            names.execute("INSERT INTO names VALUES (?)", (os.fsencode(name),))
+        for (name,) in names.execute("SELECT name FROM names ORDER BY name"):
+            yield os.fsdecode(name)
+    finally:
+        names.close()
+
+
+def read_file(path: str, roots: Sequence[Path], max_bytes: int) -> bytes:
+    """The bytes of a regular file. Links are followed only as long as they stay inside."""
+    root, below = _inside(path, roots)
+    try:
+        with _opened(root, below, os.O_NONBLOCK) as handle:  # a pipe would block
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise SourceUnreadable("Not a file.")
+            with os.fdopen(handle, "rb", closefd=False) as file:
+                data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise SourceUnreadable(f"Cannot be read: {_reason(error)}") from error
+    if len(data) > max_bytes:
+        raise ImageTooLarge(f"Larger than {max_bytes:,} bytes.")
+    return data
+
+
+@contextmanager
+def _opened(root: str, below: Sequence[str], flags: int) -> Iterator[int]:
+    """What lies below a root, without following a link: each step is taken from the folder that
+    is open already, so it does not matter what a path is replaced with in between."""
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for number, part in enumerate(below, start=1):
+            kind = flags if number == len(below) else os.O_DIRECTORY
+            wanted = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | kind
+            inner = os.open(part, wanted, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _inside(path: str, roots: Sequence[Path]) -> tuple[str, tuple[str, ...]]:
+    """The root that a path leads to once its links are resolved, and the steps from there."""
+    if "\x00" in path or not os.path.isabs(path):  # noqa: PTH117
+        raise SourceForbidden(_FORBIDDEN)
+    real = Path(os.path.realpath(path))
+    for root in map(os.path.realpath, roots):
+        if real.is_relative_to(root):
+            return str(root), real.relative_to(root).parts
+    raise SourceForbidden(_FORBIDDEN)
+
+
+def _walk(root: str, start: Sequence[str]) -> Iterator[str]:
+    waiting: list[tuple[str, ...]] = [()]
+    while waiting:
+        below = waiting.pop()
+        try:
+            with (
+                _opened(root, (*start, *below), os.O_DIRECTORY) as handle,
+                os.scandir(handle) as entries,
+            ):
+                for entry in entries:
+                    if is_hidden(entry.name):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):  # a link could lead in circles
+                        waiting.append((*below, entry.name))
+                    elif entry.is_file():
+                        yield "/".join((*below, entry.name))
+        except OSError as error:
+            raise SourceUnreadable(f"The folder cannot be listed: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Without the path, which may be none of the reader's business."""
+    return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__

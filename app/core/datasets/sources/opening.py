@@ -1,0 +1,177 @@
+"""A job's source as its configuration tells it, opened to be read from its start."""
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from app.core.datasets.archives import member_count, read_members
+from app.core.datasets.sources.base import Member, Source, storable_name
+from app.core.datasets.sources.folders import check_folder, check_path, list_folder, read_file
+from app.core.datasets.sources.listings import count_listing, read_listing, write_listing
+from app.core.datasets.sources.manifests import Entry, Lookup, manifest_format, read_entries
+from app.core.datasets.sources.objects import ObjectReader, check_object_url
+from app.core.datasets.sources.objects import list_objects as list_bucket
+from app.core.datasets.sources.urls import Fetcher, check_url, is_url
+from app.core.platform.activity import reporting
+from app.core.platform.errors import ImageTooLarge, ManifestInvalid, ServiceError
+from app.core.platform.settings import MiB
+from app.core.runtime import Runtime
+from app.core.storage.buckets import ObjectUrl, is_object_url
+
+_REMOTE_READS = 8  # waiting for the network takes no core, but each holds a file in memory
+_CHECK_ROWS = 100_000  # less than a second
+_CHECK_BYTES = 8 * MiB  # many requests may hold as much at the same time
+_NO_MANIFEST = "There is no manifest.csv or manifest.jsonl at the root of the source."
+
+
+def open_source(runtime: Runtime, source: dict[str, Any], job_id: str) -> Source:
+    """Gives the same members in the same order each time it is opened for a job."""
+    opened = _OPENERS[source["type"]](runtime, source, job_id)
+    if source["labels_from"] != "manifest" or source["type"] in ("urls", "manifest"):
+        return opened
+    again = _OPENERS[source["type"]](runtime, source, job_id).members
+    lookup = Lookup(_own_manifest(again, runtime.settings.max_archive_members))
+    return replace(opened, members=_with_manifest(opened.members, lookup))
+
+
+def check_entry(runtime: Runtime, entry: Entry, *, only_urls: bool = False) -> None:
+    """Whether a line of a manifest names something that this server may read."""
+    settings = runtime.settings
+    try:
+        if is_url(entry.path) or only_urls:
+            check_url(entry.path, enabled=settings.source_urls)
+        elif is_object_url(entry.path):
+            check_object_url(entry.path, settings.source_buckets)
+        else:
+            check_path(entry.path, settings.source_folders)
+    except ServiceError as error:
+        place = f"Address {entry.line}" if only_urls else f"Line {entry.line} of the manifest"
+        raise type(error)(f"{place}: {error.detail}") from error
+
+
+def check_own_manifest(runtime: Runtime, source: dict[str, Any]) -> int:
+    """Read the manifest inside of an archive, as far as its sender can wait for it.
+
+    Returns the number of rows that were read; those of a longer one are checked by the job.
+    """
+    max_rows = runtime.settings.max_archive_members
+    limits = replace(runtime.archive_limits, max_member_bytes=_CHECK_BYTES)
+    members = read_members(runtime.storage.path(source["key"]), limits)
+    try:
+        return sum(1 for _ in islice(_own_manifest(members, max_rows), _CHECK_ROWS))
+    except ImageTooLarge:
+        return 0
+
+
+def _open_archive(runtime: Runtime, source: dict[str, Any], _job_id: str) -> Source:
+    def members() -> Iterator[Member]:  # opened when it is read, which may be much later
+        yield from read_members(runtime.storage.path(source["key"]), runtime.archive_limits)
+
+    return Source(members(), total=member_count(runtime.storage.path(source["key"])))
+
+
+def _open_folder(runtime: Runtime, source: dict[str, Any], job_id: str) -> Source:
+    settings, storage = runtime.settings, runtime.storage
+    roots, limit = settings.source_folders, settings.max_image_bytes
+    folder = check_folder(source["path"], roots)
+    rows = ({"name": name} for name in list_folder(folder, roots))
+    write_listing(storage, job_id, rows, settings.max_archive_members)
+
+    def reader(name: str) -> Callable[[], bytes]:
+        return lambda: read_file(str(Path(folder, name)), roots, limit)
+
+    members = (
+        Member(position, storable_name(row["name"]), reader(row["name"]))
+        for position, row in enumerate(read_listing(storage, job_id))
+    )
+    return Source(members, count_listing(storage, job_id), parallel_reads=settings.threads)
+
+
+def _open_objects(runtime: Runtime, source: dict[str, Any], job_id: str) -> Source:
+    settings, storage = runtime.settings, runtime.storage
+    where = check_object_url(source["url"], settings.source_buckets)
+    rows = list_bucket(settings, source["url"])
+    write_listing(storage, job_id, rows, settings.max_archive_members)
+    objects = ObjectReader(settings)
+
+    def reader(key: str) -> Callable[[], bytes]:
+        return lambda: objects.read(ObjectUrl(where.bucket, key))
+
+    members = (
+        Member(position, storable_name(row["name"]), reader(row["key"]))
+        for position, row in enumerate(read_listing(storage, job_id))
+    )
+    return Source(members, count_listing(storage, job_id), parallel_reads=_REMOTE_READS)
+
+
+def _open_manifest(runtime: Runtime, source: dict[str, Any], _job_id: str) -> Source:
+    read = _EntryReader(runtime)
+
+    def members() -> Iterator[Member]:
+        with runtime.storage.path(source["key"]).open("rb") as file:
+            for position, entry in enumerate(read_entries(file, source["format"])):
+                yield Member(
+                    position,
+                    storable_name(entry.path),
+                    read.reader(entry),
+                    entry.label,
+                    entry.attributes,
+                )
+
+    return Source(members(), total=source["rows"], parallel_reads=_REMOTE_READS)
+
+
+class _EntryReader:
+    """Reads what the lines of a manifest name."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._settings = runtime.settings
+        self._objects = ObjectReader(runtime.settings)
+        self._fetcher = Fetcher(
+            max_bytes=runtime.settings.max_image_bytes, seconds=runtime.settings.url_seconds
+        )
+
+    def reader(self, entry: Entry) -> Callable[[], bytes]:
+        return lambda: self._read(entry.path)
+
+    def _read(self, path: str) -> bytes:
+        settings = self._settings
+        if is_url(path):
+            check_url(path, enabled=settings.source_urls)
+            return self._fetcher.fetch(path)
+        if is_object_url(path):
+            return self._objects.read(check_object_url(path, settings.source_buckets))
+        return read_file(path, settings.source_folders, settings.max_image_bytes)
+
+
+def _own_manifest(members: Iterator[Member], max_rows: int) -> Iterator[Entry]:
+    for member in reporting(members):
+        if format_ := manifest_format(member.name):
+            entries = read_entries(io.BytesIO(member.read()), format_)
+            yield from reporting(islice(entries, max_rows))
+            if next(entries, None) is not None:
+                raise ManifestInvalid(f"The manifest has more than {max_rows:,} rows.")
+            return
+    raise ManifestInvalid(_NO_MANIFEST)
+
+
+def _with_manifest(members: Iterator[Member], lookup: Lookup) -> Iterator[Member]:
+    try:
+        for member in members:
+            if manifest_format(member.name) is None:
+                label, attributes = lookup.find(member.name)
+                yield replace(member, label=label, attributes=attributes)
+    finally:
+        lookup.close()
+
+
+_OPENERS: dict[str, Callable[[Runtime, dict[str, Any], str], Source]] = {
+    "archive": _open_archive,
+    "folder": _open_folder,
+    "objects": _open_objects,
+    "urls": _open_manifest,
+    "manifest": _open_manifest,
+}

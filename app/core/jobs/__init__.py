@@ -1,0 +1,1 @@
+"""Jobs: requests, life cycle, shards, workers, queue, notifications, webhooks."""

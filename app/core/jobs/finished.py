@@ -1,0 +1,108 @@
+"""What can be done with a job that has ended: try it again, or remove all trace of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from app.core.datasets.rows import check_unused, count_rows, get_dataset
+from app.core.jobs.lifecycle import FINAL, get_job
+from app.core.jobs.records import add_log
+from app.core.jobs.requests.ingest import upload_keys
+from app.core.platform.clock import db_now
+from app.core.platform.errors import DatasetInUse, JobUnfinished, NotRetryable
+from app.core.platform.tables import Dataset, DatasetIssue, Image, Job
+from app.core.storage import Storage
+
+_MAY_PASS = (
+    "worker_crashed",
+    "stalled",
+    "storage_full",
+    "out_of_memory",
+    "internal_error",
+    "cancelled",
+)
+
+
+def may_pass(error: Mapping[str, Any] | None) -> bool:
+    """Whether another try may go better: no error means that the job was cancelled."""
+    return error is None or error.get("code") in _MAY_PASS
+
+
+def retry_job(session: Session, storage: Storage, tenant: str, job_id: str) -> Job:
+    """Queue a job that failed or was cancelled again; what it has saved is used again."""
+    dataset_id = get_job(session, tenant, job_id).dataset_id
+    dataset = get_dataset(session, tenant, dataset_id, lock=True)
+    # Now nobody else can open it again. Whoever ends an open job has it locked and may be waiting
+    # for the dataset, so an open one must not be waited for.
+    _check_finished(get_job(session, tenant, job_id))
+    job = get_job(session, tenant, job_id, lock=True)
+    if job.status == "succeeded":
+        raise NotRetryable("The job has succeeded; start a new one.")
+    if job.kind == "ingest":
+        _prepare_ingest(session, storage, dataset, job)
+    else:
+        _check_unchanged(dataset, job)
+    _queue_again(job)
+    add_log(session, job.id, "Queued again.")
+    return job
+
+
+def delete_job(session: Session, tenant: str, job_id: str) -> list[str]:
+    """Its row and records. What it made (clusterings, models, exports) stays.
+
+    Returns the keys and folders in the storage that are of no use once this is committed.
+    """
+    job = get_job(session, tenant, job_id, lock=True)
+    _check_finished(job)
+    session.execute(delete(Job).where(Job.id == job_id))
+    return [f"jobs/{job.id}", *(upload_keys(job) if job.kind == "ingest" else [])]
+
+
+def _check_finished(job: Job) -> None:
+    if job.status not in FINAL:
+        raise JobUnfinished(f"The job is {job.status}; wait for its end or cancel it.")
+
+
+def _check_unchanged(dataset: Dataset, job: Job) -> None:
+    if dataset.status != "ready":
+        raise NotRetryable("The dataset is not ready; wait for its ingest job.")
+    # An export tells of a clustering's revision, whatever has become of the dataset since.
+    if job.kind != "export" and dataset.fingerprint != job.dataset_fingerprint:
+        raise NotRetryable("The dataset's images have changed since; start a new job.")
+
+
+def _prepare_ingest(session: Session, storage: Storage, dataset: Dataset, job: Job) -> None:
+    """The dataset as if the images were being sent for the first time."""
+    first = job.config["first_position"]
+    key = job.config["source"].get("key")
+    if key is not None and not storage.exists(key):
+        raise NotRetryable("The upload is no longer kept; send the images again.")
+    try:
+        check_unused(session, dataset)
+    except DatasetInUse as error:
+        raise NotRetryable(error.detail) from error
+    later = select(Image.id).where(Image.dataset_id == dataset.id, Image.position >= first)
+    if session.scalar(later.limit(1)) is not None:
+        raise NotRetryable("The dataset has got other images since; send the rest again.")
+    session.execute(
+        delete(DatasetIssue).where(
+            DatasetIssue.dataset_id == dataset.id, DatasetIssue.position >= first
+        )
+    )
+    dataset.issue_count = count_rows(session, dataset.id)[2]
+    dataset.status, dataset.error = "ingesting", None
+    job.config = {**job.config, "first_position": dataset.end_position}
+
+
+def _queue_again(job: Job) -> None:
+    job.status = "queued"
+    job.queued_at = db_now()
+    job.crashes = job.hints = 0
+    job.hint_at = job.lease_until = 0.0
+    job.stage = job.rate = job.worker = None
+    job.completed = job.total = job.failed = 0
+    job.timings, job.result, job.error = {}, None, None
+    job.started_at = job.finished_at = None
+    job.version += 1

@@ -1,0 +1,244 @@
+"""Tells other services how a job ended, signed as Standard Webhooks (standardwebhooks.com) says.
+
+The message is a row written with the end of the job, so it cannot be lost. A sender takes it for
+a while, sends it, and writes down the answer; if the sender dies, the message falls due again.
+"""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import ipaddress
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import structlog
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session, aliased
+
+from app.core.jobs.records import add_log
+from app.core.platform.clock import db_now
+from app.core.platform.db import Database
+from app.core.platform.errors import InvalidRequest, ServiceError
+from app.core.platform.ids import new_id
+from app.core.platform.settings import Settings
+from app.core.platform.tables import Job, WebhookDelivery
+
+RETRY_SECONDS = (5.0, 30.0, 120.0, 600.0, 3600.0, 21600.0)  # after each attempt that failed
+_CONNECT_SECONDS = 5.0
+_TOTAL_SECONDS = 15.0
+_HELD_SECONDS = 60.0  # for the attempt and its answer; longer than all of it can take
+_AT_ONCE = 16
+_GONE = 410  # a receiver that never wants to hear of it again
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class _Answer:
+    delivered: bool
+    text: str
+    final: bool = False
+
+
+def check_webhook_url(settings: Settings, url: str | None) -> None:
+    """Only addresses that the server's owner has named; they may be inside the own network."""
+    if url is None:
+        return
+    try:
+        address = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise _refused(f"is no address: {error}") from error
+    host = address.host.lower()
+    names = {host, f"{host}:{address.port}", f"[{host}]:{address.port}"}
+    if not host or not names & {allowed.lower() for allowed in settings.webhook_hosts}:
+        raise _refused("its host is not one that the server allows (TEMI_WEBHOOK_HOSTS)")
+    if address.scheme != "https" and not (address.scheme == "http" and _is_loopback(host)):
+        raise _refused("must start with https://")
+    if address.port is not None and not 0 < address.port < 65536:
+        raise _refused("its port is none")
+    if address.userinfo:
+        raise _refused("must not hold a user name or a password")
+    if settings.webhook_secret is None:
+        raise _refused("the server cannot sign messages; it needs TEMI_WEBHOOK_SECRET")
+
+
+def announce_end(session: Session, job: Job) -> None:
+    """To be called in the transaction that ends the job."""
+    if job.webhook_url is None:
+        return
+    body = {
+        "type": f"job.{job.status}",
+        "timestamp": _iso(job.finished_at),
+        "data": _describe(job),
+    }
+    session.add(WebhookDelivery(id=new_id("msg"), job_id=job.id, url=job.webhook_url, body=body))
+    session.flush()
+
+
+def send_due(db: Database, settings: Settings) -> int:
+    """Send what is due, a bounded number side by side; returns how many were tried."""
+    taken = _take_due(db)
+    if taken:
+        asyncio.run(_send_all(db, settings, taken))
+    return len(taken)
+
+
+def _refused(message: str) -> InvalidRequest:
+    return InvalidRequest.field("webhook_url", message)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _describe(job: Job) -> dict[str, Any]:
+    """As the API shows it, but for addresses: those of sources may hold keys of their own."""
+    return {
+        "id": job.id,
+        "kind": job.kind,
+        "status": job.status,
+        "dataset_id": job.dataset_id,
+        "priority": job.priority,
+        "config": {name: value for name, value in job.config.items() if name != "source"},
+        "counts": {"total": job.total, "completed": job.completed, "failed": job.failed},
+        "timings": job.timings,
+        "created_at": _iso(job.created_at),
+        "started_at": _iso(job.started_at),
+        "finished_at": _iso(job.finished_at),
+        "result": job.result,
+        "error": job.error,
+    }
+
+
+def _iso(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def _take_due(db: Database) -> Sequence[WebhookDelivery]:
+    with db.read() as session:  # a sweep that finds nothing must not wait for writers
+        if (
+            session.scalar(select(WebhookDelivery.id).where(*_due(WebhookDelivery)).limit(1))
+            is None
+        ):
+            return []
+    other = aliased(WebhookDelivery)
+    chosen = (
+        select(other.id)
+        .where(*_due(other))
+        .order_by(other.due_at)
+        .limit(_AT_ONCE)
+        .with_for_update(skip_locked=True)
+    )
+    with db.write() as session:
+        ids = session.scalars(chosen).all()
+        return session.scalars(
+            update(WebhookDelivery)
+            .where(WebhookDelivery.id.in_(ids))
+            .values(attempts=WebhookDelivery.attempts + 1, due_at=db_now() + _HELD_SECONDS)
+            .returning(WebhookDelivery)
+            .execution_options(synchronize_session=False)
+        ).all()
+
+
+def _due(delivery: type[WebhookDelivery]) -> tuple[Any, ...]:
+    return delivery.status == "waiting", delivery.due_at <= db_now()
+
+
+async def _send_all(
+    db: Database, settings: Settings, deliveries: Sequence[WebhookDelivery]
+) -> None:
+    limits = httpx.Timeout(_TOTAL_SECONDS, connect=_CONNECT_SECONDS)
+    # No proxy of the environment: it would be told what is meant for the receiver alone.
+    async with httpx.AsyncClient(timeout=limits, trust_env=False) as client:
+
+        async def send(delivery: WebhookDelivery) -> None:
+            answer = await _send(client, settings, delivery)
+            await asyncio.to_thread(_settle, db, delivery, answer)
+
+        await asyncio.gather(*map(send, deliveries))
+
+
+async def _send(
+    client: httpx.AsyncClient, settings: Settings, delivery: WebhookDelivery
+) -> _Answer:
+    """Redirects are not followed, and of the answer only its status is read."""
+    body = json.dumps(delivery.body, separators=(",", ":")).encode()
+    try:
+        check_webhook_url(settings, delivery.url)  # the owner may have changed their mind
+        headers = _signed(settings, delivery.id, body)
+        async with (
+            asyncio.timeout(_TOTAL_SECONDS),  # httpx counts from byte to byte
+            client.stream("POST", delivery.url, content=body, headers=headers) as response,
+        ):
+            status = response.status_code
+    except ServiceError as error:
+        return _Answer(False, error.detail)
+    except TimeoutError:
+        return _Answer(False, f"no answer within {_TOTAL_SECONDS:.0f} s")
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        return _Answer(False, f"{type(error).__name__}: {error}"[:500])
+    return _Answer(200 <= status < 300, f"HTTP {status}", final=status == _GONE)
+
+
+def _signed(settings: Settings, message_id: str, body: bytes) -> dict[str, str]:
+    assert settings.webhook_secret is not None
+    secret = settings.webhook_secret.get_secret_value().removeprefix("whsec_")
+    key = base64.b64decode(secret + "=" * (-len(secret) % 4))
+    sent_at = str(int(time.time()))
+    content = f"{message_id}.{sent_at}.".encode() + body
+    signature = base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
+    return {
+        "content-type": "application/json",
+        "user-agent": "temi-service",
+        "webhook-id": message_id,
+        "webhook-timestamp": sent_at,
+        "webhook-signature": f"v1,{signature}",
+    }
+
+
+def _settle(db: Database, delivery: WebhookDelivery, answer: _Answer) -> None:
+    """Void if the message has fallen due meanwhile and another sender has it."""
+    retries_left = delivery.attempts <= len(RETRY_SECONDS)
+    values: dict[str, Any] = {"answer": answer.text}
+    if answer.delivered:
+        values["status"] = "delivered"
+    elif answer.final or not retries_left:
+        values["status"] = "given_up"
+    else:
+        values["due_at"] = db_now() + RETRY_SECONDS[delivery.attempts - 1]
+    with db.write() as session:
+        # The job's row first, as all who write of a job do; it also keeps its log in order.
+        session.execute(select(Job.id).where(Job.id == delivery.job_id).with_for_update())
+        settled = session.scalar(
+            update(WebhookDelivery)
+            .where(
+                WebhookDelivery.id == delivery.id,
+                WebhookDelivery.status == "waiting",
+                WebhookDelivery.attempts == delivery.attempts,
+            )
+            .values(**values)
+            .returning(WebhookDelivery.status)
+            .execution_options(synchronize_session=False)
+        )
+        if settled is not None:
+            _log_answer(session, delivery, settled, answer)
+
+
+def _log_answer(session: Session, delivery: WebhookDelivery, status: str, answer: _Answer) -> None:
+    log.info("webhook", id=delivery.id, job_id=delivery.job_id, status=status, answer=answer.text)
+    said = {
+        "delivered": "Webhook delivered",
+        "waiting": "Webhook not delivered, to be tried again",
+        "given_up": "Webhook given up",
+    }[status]
+    level = "info" if status == "delivered" else "warning"
+    line = f"{said} (attempt {delivery.attempts}: {answer.text})."
+    add_log(session, delivery.job_id, line, level)

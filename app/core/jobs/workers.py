@@ -1,0 +1,65 @@
+"""Workers say that they are there, what they take and what they do; silent ones are forgotten."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy.orm import Session
+
+from app.core.platform.clock import db_now
+from app.core.platform.tables import Worker
+
+_SILENT_LEASES = 3.0  # by then its job is another worker's
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What is true of a worker as long as it lives."""
+
+    name: str
+    host: str
+    pid: int
+    takes: tuple[str, ...]
+    device: str
+    version: str
+
+
+def say_hello(
+    session: Session, identity: Identity, *, job_id: str | None = None, stage: str | None = None
+) -> None:
+    """At its start and with every heartbeat: a row that others took for a dead one's comes back."""
+    alive = session.scalar(
+        update(Worker)
+        .where(Worker.name == identity.name)
+        .values(seen_at=db_now(), job_id=job_id, stage=stage)
+        .returning(Worker.name)
+        .execution_options(synchronize_session=False)
+    )
+    if alive is None:
+        known = {**vars(identity), "takes": list(identity.takes)}
+        session.add(Worker(**known, job_id=job_id, stage=stage))
+
+
+def say_goodbye(session: Session, name: str) -> None:
+    session.execute(delete(Worker).where(Worker.name == name))
+
+
+def forget_silent(session: Session, lease_seconds: float) -> None:
+    session.execute(delete(Worker).where(~heard_of(lease_seconds)))
+
+
+def heard_of(lease_seconds: float) -> ColumnElement[bool]:
+    return Worker.seen_at > db_now() - _SILENT_LEASES * lease_seconds
+
+
+def taken_resources(session: Session, lease_seconds: float) -> set[str]:
+    """By anybody at all."""
+    found = session.scalars(select(Worker.takes).where(heard_of(lease_seconds)))
+    return {resource for takes in found for resource in takes}
+
+
+def count_idle(session: Session, needs: str, lease_seconds: float) -> int:
+    """How many could be woken for a piece of work: `takes` is short, and so is the list."""
+    idle = session.scalars(
+        select(Worker.takes).where(Worker.job_id.is_(None), heard_of(lease_seconds))
+    )
+    return sum(needs in takes for takes in idle)

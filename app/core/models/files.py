@@ -1,0 +1,99 @@
+"""The files of a model version: read, checked and turned into something that predicts."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.core.models import read_verified
+from app.core.platform.errors import ModelIntegrity
+from app.core.platform.settings import Settings
+from app.core.storage import Storage, open_storage
+
+if TYPE_CHECKING:
+    from temi.backbones.base import Backbone
+    from temi.config import Precision
+    from temi.model import ClusterModel
+
+MODEL_FILE = "model.safetensors"
+BACKBONE_FILE = "backbone.safetensors"  # only in versions whose backbone was fine-tuned
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFiles:
+    """What is needed to load a version; hashable, so that a loaded one is found again."""
+
+    folder: str
+    hashes: tuple[tuple[str, str], ...]  # file name, sha256
+    backbone: str
+    weights_sha256: str
+    precision: "Precision"
+    temperature: float
+
+    @classmethod
+    def of(cls, folder: str, files: Mapping[str, str], manifest: Mapping[str, Any]) -> "ModelFiles":
+        return cls(
+            folder=folder,
+            hashes=tuple(sorted(files.items())),
+            backbone=manifest["backbone"],
+            weights_sha256=manifest["weights_sha256"],
+            precision=manifest["precision"],
+            temperature=manifest["temperature"],
+        )
+
+
+def verify_files(storage: Storage, files: ModelFiles) -> dict[str, bytes]:
+    """Every file of the version, by name; raises ModelIntegrity if one is not as registered."""
+    return {
+        name: read_verified(storage, files.folder, name, sha256) for name, sha256 in files.hashes
+    }
+
+
+def load_model(
+    files: ModelFiles, settings: Settings, *, known: "Iterable[Backbone]" = ()
+) -> "tuple[Backbone, ClusterModel]":
+    """A version's backbone and head. Every file is checked: what was changed is not used.
+
+    A backbone that is `known` already is not loaded a second time.
+    """
+    import safetensors.numpy
+
+    from temi.model import ClusterModel
+
+    contents = verify_files(open_storage(settings), files)
+    model = ClusterModel.from_tensors(
+        safetensors.numpy.load(contents[MODEL_FILE]), files.temperature
+    )
+    for backbone in known:
+        same = (backbone.weights_hash, backbone.precision) == (
+            files.weights_sha256,
+            files.precision,
+        )
+        if same and backbone.name == files.backbone:
+            return backbone, model
+    backbone = _load_backbone(files, settings)
+    if BACKBONE_FILE in contents:
+        backbone = _with_weights(backbone, contents[BACKBONE_FILE])
+    if backbone.weights_hash != files.weights_sha256:
+        raise ModelIntegrity(
+            f"The weights of {files.backbone} are not those that the model was trained on."
+        )
+    return backbone, model
+
+
+def _with_weights(backbone: "Backbone", data: bytes) -> "Backbone":
+    import safetensors.torch
+
+    from temi.finetune import with_weights
+
+    return with_weights(backbone, safetensors.torch.load(data))
+
+
+def _load_backbone(files: ModelFiles, settings: Settings) -> "Backbone":
+    from temi.backbones.load import load_backbone
+
+    return load_backbone(
+        files.backbone,
+        weights_dir=settings.weights_dir,
+        device=settings.device,
+        precision=files.precision,
+    )

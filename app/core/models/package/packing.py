@@ -1,0 +1,107 @@
+"""A version to one file, made while it is sent: nothing is copied on the disk."""
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+from app.core.models.integrity import changed, read_verified, unreadable
+from app.core.models.package import CHECKSUMS_FILE, ENDING, MANIFEST_FILE
+from app.core.platform.errors import StorageCorrupt
+from app.core.platform.tables import ModelVersion
+from app.core.storage import Storage
+
+_BLOCK = 1024 * 1024
+_DATE = (1980, 1, 1, 0, 0, 0)  # the same version makes the same file
+
+
+class _Member(NamedTuple):
+    name: str
+    size: int
+    blocks: Callable[[], Iterable[bytes]]
+
+
+class PackedModel:
+    """Raises ModelIntegrity, when it is made, if a file is not what was registered."""
+
+    def __init__(
+        self, storage: Storage, name: str, version: ModelVersion, labels: list[str]
+    ) -> None:
+        self.filename = f"{name}-{version.version}{ENDING}"
+        self._storage = storage
+        self._version = version
+        registered = json.loads(self._read(MANIFEST_FILE))
+        self._manifest: dict[str, Any] = registered | {
+            "model": {"name": name, "version": version.version},
+            "clusters": [{"cluster_id": i, "label": label} for i, label in enumerate(labels)],
+        }
+        self.size = sum(len(block) for block in self.blocks())
+
+    def blocks(self) -> Iterator[bytes]:
+        sink = _Sink()
+        with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
+            for member in self._members:
+                entry = zipfile.ZipInfo(member.name, _DATE)
+                entry.file_size = member.size
+                with archive.open(entry, "w") as target:
+                    for block in member.blocks():
+                        target.write(block)
+                        yield sink.take()
+        yield sink.take()
+
+    @cached_property
+    def _members(self) -> list[_Member]:
+        files = {name: sha for name, sha in self._version.files.items() if name != MANIFEST_FILE}
+        manifest = _as_json(self._manifest)
+        checksums = {MANIFEST_FILE: hashlib.sha256(manifest).hexdigest(), **files}
+        texts = {MANIFEST_FILE: manifest, CHECKSUMS_FILE: _as_json(checksums)}
+        return [
+            *(_Member(name, len(text), partial(iter, [text])) for name, text in texts.items()),
+            *(_Member(name, self._size(name), partial(self._stream, name)) for name in files),
+        ]
+
+    def _read(self, name: str) -> bytes:
+        return read_verified(self._storage, self._version.folder, name, self._version.files[name])
+
+    def _size(self, name: str) -> int:
+        try:
+            return self._storage.size(f"{self._version.folder}/{name}")
+        except OSError as error:
+            raise unreadable(name) from error
+
+    def _stream(self, name: str) -> Iterator[bytes]:
+        digest = hashlib.sha256()
+        try:
+            with self._storage.path(f"{self._version.folder}/{name}").open("rb") as file:
+                while block := file.read(_BLOCK):
+                    digest.update(block)
+                    yield block
+        except OSError as error:
+            raise unreadable(name) from error
+        except StorageCorrupt as error:
+            raise changed(name) from error
+        if digest.hexdigest() != self._version.files[name]:
+            raise changed(name)
+
+
+class _Sink(io.RawIOBase):
+    """Takes what a ZipFile writes until it is fetched; it cannot go back, like a connection."""
+
+    def __init__(self) -> None:
+        self._written: list[bytes] = []
+
+    def write(self, data: Any, /) -> int:
+        self._written.append(bytes(data))
+        return len(data)
+
+    def take(self) -> bytes:
+        taken = b"".join(self._written)
+        self._written.clear()
+        return taken
+
+
+def _as_json(value: object) -> bytes:
+    return json.dumps(value, indent=2, sort_keys=True).encode()

@@ -1,0 +1,66 @@
+"""The tables. Times are seconds since 1970 by the database's clock."""
+
+from app.core.platform.tables.access import ApiKey, AuditEntry
+from app.core.platform.tables.base import Base
+from app.core.platform.tables.clusterings import (
+    EXCLUDED,
+    Assignment,
+    AssignmentChange,
+    Cluster,
+    Clustering,
+    ClusteringOperation,
+    Export,
+)
+from app.core.platform.tables.datasets import (
+    CondemnedBlob,
+    Dataset,
+    DatasetIssue,
+    Duplicate,
+    Embedding,
+    Image,
+    Upload,
+)
+from app.core.platform.tables.jobs import (
+    IdempotencyKey,
+    Job,
+    JobCurve,
+    JobLog,
+    TenantTurn,
+    WebhookDelivery,
+)
+from app.core.platform.tables.models import Model, ModelAlias, ModelAliasChange, ModelVersion
+from app.core.platform.tables.retention import StorageHold
+from app.core.platform.tables.workers import Shard, Worker
+
+__all__ = [
+    "EXCLUDED",
+    "ApiKey",
+    "Assignment",
+    "AssignmentChange",
+    "AuditEntry",
+    "Base",
+    "Cluster",
+    "Clustering",
+    "ClusteringOperation",
+    "CondemnedBlob",
+    "Dataset",
+    "DatasetIssue",
+    "Duplicate",
+    "Embedding",
+    "Export",
+    "IdempotencyKey",
+    "Image",
+    "Job",
+    "JobCurve",
+    "JobLog",
+    "Model",
+    "ModelAlias",
+    "ModelAliasChange",
+    "ModelVersion",
+    "Shard",
+    "StorageHold",
+    "TenantTurn",
+    "Upload",
+    "WebhookDelivery",
+    "Worker",
+]

@@ -1,0 +1,140 @@
+"""Clusterings: the state as it is now, and every step that led to it."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.core.platform.tables.base import Base, Json, created_at_column, id_column, tenant_column
+
+EXCLUDED = -1  # the place of images that were taken out
+
+
+class Clustering(Base):
+    __tablename__ = "clusterings"
+
+    id: Mapped[str] = id_column()
+    tenant: Mapped[str] = tenant_column()
+    job_id: Mapped[str | None] = mapped_column(
+        ForeignKey("jobs.id", ondelete="SET NULL"), unique=True
+    )
+    dataset_id: Mapped[str] = mapped_column(
+        ForeignKey("datasets.id", ondelete="CASCADE"), index=True
+    )
+    dataset_fingerprint: Mapped[str | None] = mapped_column(String(64))
+    embedding_folder: Mapped[str | None] = mapped_column(String(200))  # features it was made from
+    model_name: Mapped[str] = mapped_column(String(100))
+    model_version: Mapped[int]
+    n_clusters: Mapped[int]  # that were ever made; the next one gets this number
+    image_count: Mapped[int]
+    revision: Mapped[int] = mapped_column(default=1)
+    metrics: Mapped[dict[str, Any]]
+    created_at: Mapped[float] = created_at_column()
+
+
+class Cluster(Base):
+    __tablename__ = "clusters"
+
+    clustering_id: Mapped[str] = mapped_column(
+        ForeignKey("clusterings.id", ondelete="CASCADE"), primary_key=True
+    )
+    cluster_id: Mapped[int] = mapped_column(primary_key=True)
+    label: Mapped[str] = mapped_column(String(200))
+    active: Mapped[bool] = mapped_column(default=True)  # false once merged into another or undone
+    size: Mapped[int]
+    mean_probability: Mapped[float | None]
+
+
+class Assignment(Base):
+    """Where an image is now. Probability, margin and distance are as the model found them."""
+
+    __tablename__ = "assignments"
+    __table_args__ = (
+        Index(
+            "ix_assignments_clustering_id_cluster_id_image_id",
+            "clustering_id",
+            "cluster_id",
+            "image_id",
+        ),
+        Index(  # with the image: very many may be equally sure
+            "ix_assignments_by_probability_image_id",
+            "clustering_id",
+            "cluster_id",
+            "probability",
+            "image_id",
+        ),
+        Index("ix_assignments_by_margin", "clustering_id", "cluster_id", "margin"),
+        Index("ix_assignments_by_distance", "clustering_id", "cluster_id", "distance"),
+    )
+
+    clustering_id: Mapped[str] = mapped_column(
+        ForeignKey("clusterings.id", ondelete="CASCADE"), primary_key=True
+    )
+    image_id: Mapped[str] = mapped_column(
+        ForeignKey("images.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    cluster_id: Mapped[int]
+    probability: Mapped[float]
+    margin: Mapped[float]  # to the second likeliest cluster: small at a border
+    distance: Mapped[float]  # 1 - cosine to the centre of the cluster that the model chose
+
+
+class ClusteringOperation(Base):
+    """One step of the people who sort: it made `revision` out of the one before."""
+
+    __tablename__ = "clustering_operations"
+
+    clustering_id: Mapped[str] = mapped_column(
+        ForeignKey("clusterings.id", ondelete="CASCADE"), primary_key=True
+    )
+    revision: Mapped[int] = mapped_column(primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    arguments: Mapped[dict[str, Any]]
+    clusters_before: Mapped[dict[str, Any]]  # id -> label and active, of those it touched
+    moved: Mapped[int] = mapped_column(BigInteger, default=0)  # images
+    undoes: Mapped[int | None]  # the revision that it took back
+    undone_by: Mapped[int | None]
+    created_at: Mapped[float] = created_at_column()
+
+
+class AssignmentChange(Base):
+    """Where an image was before the operation that made `revision`."""
+
+    __tablename__ = "assignment_changes"
+    __table_args__ = (
+        Index("ix_assignment_changes_clustering_id_revision", "clustering_id", "revision"),
+    )
+
+    clustering_id: Mapped[str] = mapped_column(
+        ForeignKey("clusterings.id", ondelete="CASCADE"), primary_key=True
+    )
+    image_id: Mapped[str] = mapped_column(
+        ForeignKey("images.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    revision: Mapped[int] = mapped_column(primary_key=True)
+    before: Mapped[int]
+
+
+class Export(Base):
+    """A file made from a clustering at one of its revisions."""
+
+    __tablename__ = "exports"
+
+    id: Mapped[str] = id_column()
+    tenant: Mapped[str] = tenant_column()
+    job_id: Mapped[str | None] = mapped_column(
+        ForeignKey("jobs.id", ondelete="SET NULL"), unique=True
+    )
+    clustering_id: Mapped[str] = mapped_column(
+        ForeignKey("clusterings.id", ondelete="CASCADE"), index=True
+    )
+    revision: Mapped[int]
+    format: Mapped[str] = mapped_column(String(24))
+    filters: Mapped[dict[str, Any]] = mapped_column(Json, default=dict)
+    storage_key: Mapped[str] = mapped_column(String(200), index=True)
+    filename: Mapped[str] = mapped_column(Text)
+    media_type: Mapped[str] = mapped_column(String(100))
+    image_count: Mapped[int] = mapped_column(BigInteger)
+    bytes: Mapped[int] = mapped_column(BigInteger)
+    sha256: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[float] = created_at_column()

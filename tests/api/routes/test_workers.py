@@ -1,0 +1,48 @@
+"""Who works is seen by all, on what only by those whose job it is."""
+
+from fastapi.testclient import TestClient
+
+from app.core.jobs.workers import Identity, say_hello
+from app.core.platform.tables import Job
+from app.core.runtime import Runtime
+from tests.api.conftest import upload
+from tests.images import jpeg_bytes
+
+
+def hello(runtime: Runtime, name: str, job_id: str | None = None) -> None:
+    host, pid = name.split(":")
+    who = Identity(
+        name=name, host=host, pid=int(pid), takes=("gpu",), device="a GPU", version="0.1.0"
+    )
+    with runtime.db.write() as session:
+        say_hello(session, who, job_id=job_id, stage="embed" if job_id else None)
+
+
+def test_workers_are_listed(any_client: TestClient, any_runtime: Runtime) -> None:
+    assert any_client.get("/v1/workers").json()["data"] == []
+    ours = upload(any_client, {"a.jpg": jpeg_bytes()})["id"]
+    theirs = upload(any_client, {"b.jpg": jpeg_bytes("blue")})["id"]
+    with any_runtime.db.write() as session:
+        session.get_one(Job, theirs).tenant = "another"
+    for name, job_id in (("c:3", theirs), ("a:1", None), ("b:2", ours)):
+        hello(any_runtime, name, job_id)
+
+    found = any_client.get("/v1/workers").json()["data"]
+
+    assert [(w["name"], w["busy"], w["job_id"], w["stage"]) for w in found] == [
+        ("a:1", False, None, None),
+        ("b:2", True, ours, "embed"),
+        ("c:3", True, None, None),  # somebody else's
+    ]
+    assert (found[0]["host"], found[0]["pid"]) == ("a", 1)
+    assert (found[0]["takes"], found[0]["device"]) == (["gpu"], "a GPU")
+    assert found[0]["seen_at"] >= found[0]["started_at"]
+
+
+def test_page_by_page(any_client: TestClient, any_runtime: Runtime) -> None:
+    for name in ("a:1", "b:2", "c:3"):
+        hello(any_runtime, name)
+    first = any_client.get("/v1/workers", params={"limit": 2}).json()
+    assert first["has_more"]
+    rest = any_client.get("/v1/workers", params={"cursor": first["next_cursor"]}).json()
+    assert [worker["name"] for worker in first["data"] + rest["data"]] == ["a:1", "b:2", "c:3"]

@@ -1,0 +1,163 @@
+"""A cluster is split by what its images look like, whatever the order of the stored features."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from sqlalchemy import delete
+
+from app.core.clusterings import splitting
+from app.core.clusterings.operations import Rename, Split, Undo, perform
+from app.core.platform.errors import FeaturesMissing, InvalidRequest, QueueFull, RevisionStale
+from app.core.platform.tables import Dataset, Image
+from app.core.runtime import Runtime
+from tests.core.clustering_rows import (
+    FOLDER,
+    TENANT,
+    Stored,
+    clusters,
+    edit,
+    places,
+    save_features,
+    store,
+)
+
+# Cluster 0 holds twelve images of three kinds: six, four and two; cluster 1 holds another two.
+KINDS = [0, 1, 0, 2, 0, 1, 0, 1, 0, 2, 0, 1]
+
+
+def some_features(kinds: list[int]) -> npt.NDArray[np.float32]:
+    noise = np.random.default_rng(0).normal(scale=0.01, size=(len(kinds), 8))
+    return (5 * np.eye(8)[kinds] + noise).astype(np.float32)
+
+
+@pytest.fixture
+def stored(any_runtime: Runtime) -> Stored:
+    return store(any_runtime, [0] * 12 + [1] * 2)
+
+
+def test_parts_are_what_looks_alike(any_runtime: Runtime, stored: Stored) -> None:
+    save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
+
+    row = edit(any_runtime, stored, Split(cluster_id=0, parts=3))
+
+    where = places(any_runtime, stored)
+    assert [where[i] for i in stored.images] == [{0: 0, 1: 2, 2: 3}[k] for k in KINDS] + [1, 1]
+    found = clusters(any_runtime, stored)
+    assert [found[n][0] for n in (0, 2, 3)] == ["cluster 0", "cluster 0 (2)", "cluster 0 (3)"]
+    assert row.moved == 6
+    edit(any_runtime, stored, Undo())
+    where = places(any_runtime, stored)
+    assert [where[i] for i in stored.images] == [0] * 12 + [1] * 2
+
+
+def test_rows_in_another_order_and_more_of_them(any_runtime: Runtime, stored: Stored) -> None:
+    """Rows of images that are in the dataset no more, or that another dataset has, too."""
+    order = np.random.default_rng(1).permutation(40).tolist()
+    kinds = [KINDS[position] if position < 12 else 7 for position in order]
+    save_features(any_runtime, some_features(kinds), order)
+    edit(any_runtime, stored, Split(cluster_id=0, parts=3))
+    where = places(any_runtime, stored)
+    assert [where[i] for i in stored.images][:12] == [{0: 0, 1: 2, 2: 3}[k] for k in KINDS]
+
+
+def test_the_same_seed_splits_the_same_way(any_runtime: Runtime, stored: Stored) -> None:
+    noise = np.random.default_rng(3).normal(size=(14, 8)).astype(np.float32)
+    save_features(any_runtime, noise, list(range(14)))
+    found = []
+    for _ in range(2):
+        edit(any_runtime, stored, Split(cluster_id=0, parts=4, seed=7))
+        where = places(any_runtime, stored)
+        first = min(place for place in where.values() if place > 1)
+        found.append([place - first if place > 1 else None for place in where.values()])
+        edit(any_runtime, stored, Undo())
+    assert found[0] == found[1]
+
+
+def test_a_large_cluster_is_sampled(
+    any_runtime: Runtime, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splitting, "_FIT_ROWS", 8)
+    monkeypatch.setattr(splitting, "_CHUNK_ROWS", 5)
+    kinds = [0, 1] * 6
+    save_features(any_runtime, some_features([*kinds, 5, 5]), list(range(14)))
+    edit(any_runtime, stored, Split(cluster_id=0))
+    where = places(any_runtime, stored)
+    parts = [where[i] for i in stored.images][:12]
+    assert {frozenset(parts[0::2]), frozenset(parts[1::2])} == {frozenset({0}), frozenset({2})}
+
+
+def test_old_features_are_in_the_order_of_the_upload(any_runtime: Runtime, stored: Stored) -> None:
+    save_features(any_runtime, some_features([*KINDS, 5, 5]), None)
+    edit(any_runtime, stored, Split(cluster_id=0, parts=3))
+    assert len(set(places(any_runtime, stored).values())) == 4
+
+
+def test_old_features_of_a_dataset_that_has_changed(any_runtime: Runtime, stored: Stored) -> None:
+    save_features(any_runtime, some_features([*KINDS, 5, 5]), None)
+    with any_runtime.db.write() as session:
+        session.get_one(Dataset, stored.dataset_id).fingerprint = "0" * 64
+    with pytest.raises(FeaturesMissing):
+        edit(any_runtime, stored, Split(cluster_id=0))
+
+
+def test_features_that_are_gone(any_runtime: Runtime, stored: Stored) -> None:
+    with pytest.raises(FeaturesMissing):
+        edit(any_runtime, stored, Split(cluster_id=0))
+    save_features(any_runtime, some_features(KINDS[:5]), list(range(5)))
+    with pytest.raises(FeaturesMissing):
+        edit(any_runtime, stored, Split(cluster_id=0))
+    any_runtime.storage.write(f"{FOLDER}/features.npy", b"not an array")
+    with pytest.raises(FeaturesMissing):
+        edit(any_runtime, stored, Split(cluster_id=0))
+    assert clusters(any_runtime, stored)[0] == ("cluster 0", True)
+
+
+def test_images_that_look_the_same_cannot_be_split(any_runtime: Runtime, stored: Stored) -> None:
+    save_features(any_runtime, np.ones((14, 8), dtype=np.float32), list(range(14)))
+    with pytest.raises(InvalidRequest, match="only 1 kinds"):
+        edit(any_runtime, stored, Split(cluster_id=0))
+    with pytest.raises(InvalidRequest, match="number of images in the cluster, 2"):
+        edit(any_runtime, stored, Split(cluster_id=1, parts=3))
+
+
+def test_a_very_long_name_stays_within_bounds(any_runtime: Runtime, stored: Stored) -> None:
+    save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
+    edit(any_runtime, stored, Rename(cluster_id=0, label="é" * 200))
+    edit(any_runtime, stored, Split(cluster_id=0))
+    assert clusters(any_runtime, stored)[2][0] == "é" * 196 + " (2)"
+
+
+def test_a_change_while_the_split_is_prepared(any_runtime: Runtime, stored: Stored) -> None:
+    save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
+    ask = {"revisions": None, "cluster_id": 0, "parts": 2, "seed": 0}
+    division = splitting.divide(any_runtime, TENANT, stored.clustering_id, **ask)  # type: ignore[arg-type]
+    edit(any_runtime, stored, Rename(cluster_id=0, label="x"))
+    operation = Split(cluster_id=0, division=division)
+    with any_runtime.db.write() as session, pytest.raises(RevisionStale):
+        perform(session, TENANT, stored.clustering_id, operation)
+    assert set(places(any_runtime, stored).values()) == {0, 1}
+
+
+def test_images_that_go_while_the_split_is_prepared(any_runtime: Runtime, stored: Stored) -> None:
+    save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
+    ask = {"revisions": {1}, "cluster_id": 0, "parts": 3, "seed": 0}
+    division = splitting.divide(any_runtime, TENANT, stored.clustering_id, **ask)  # type: ignore[arg-type]
+    with any_runtime.db.write() as session:
+        session.execute(delete(Image).where(Image.id == stored.images[1]))
+        operation = Split(cluster_id=0, parts=3, division=division)
+        perform(session, TENANT, stored.clustering_id, operation)
+    assert sorted(places(any_runtime, stored).values()) == [0] * 6 + [1] * 2 + [2] * 3 + [3] * 2
+    clusters(any_runtime, stored)
+
+
+def test_a_split_that_would_be_in_vain_is_not_computed(runtime: Runtime) -> None:
+    stored = store(runtime, [0, 0])
+    ask = {"revisions": {9}, "cluster_id": 0, "parts": 2, "seed": 0}
+    assert splitting.divide(runtime, TENANT, stored.clustering_id, **ask) is None  # type: ignore[arg-type]
+
+
+def test_splits_wait_for_their_turn(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splitting, "_WAIT_SECONDS", 0.01)
+    stored = store(runtime, [0, 0])
+    with splitting._turn, pytest.raises(QueueFull):
+        edit(runtime, stored, Split(cluster_id=0))

@@ -1,0 +1,37 @@
+"""What the service does with an archive, for processes of their own."""
+
+from pathlib import Path
+
+from app.core.datasets.archives import ArchiveLimits, check_archive, read_members
+from app.core.platform.errors import ImageRejected, ServiceError
+from app.core.platform.settings import Settings
+
+LIMITS = ArchiveLimits.of(Settings(_env_file=None))
+
+
+def check(path: str) -> str:
+    """The code with which an upload is refused while its sender waits, or `accepted`."""
+    try:
+        check_archive(Path(path), LIMITS)
+    except ServiceError as error:
+        return f"{error.code}: {error.detail}"
+    return "accepted"
+
+
+def read(path: str) -> list[str]:
+    """What became of each member and, at the end, of the archive as a whole."""
+    found: list[str] = []
+    try:
+        for member in read_members(Path(path), LIMITS):
+            try:
+                found.append(f"{len(member.read())} bytes")
+            except ImageRejected as error:
+                found.append(f"{error.code}: {error.detail}")
+    except ServiceError as error:
+        found.append(f"{error.code}: {error.detail}")
+    return found
+
+
+def count(path: str) -> int:
+    """How many members could be read."""
+    return sum(1 for member in read_members(Path(path), LIMITS) if member.read())

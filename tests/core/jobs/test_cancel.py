@@ -1,0 +1,53 @@
+"""Cancelling: at once if it waits, at the next heartbeat if it runs."""
+
+import pytest
+
+from app.core.platform.errors import JobFinished
+from app.core.platform.tables import Dataset
+from app.core.runtime import Runtime
+from tests.core.conftest import MakeJob
+from tests.core.job_steps import GONE, beat, cancel_job, claim_job, end_job
+
+
+def test_a_waiting_job_is_cancelled_at_once(any_runtime: Runtime, make_job: MakeJob) -> None:
+    job = make_job("ingest")
+    cancelled = cancel_job(any_runtime, job)
+    assert (cancelled.status, cancelled.version) == ("cancelled", 2)
+    assert cancelled.finished_at is not None
+    assert claim_job(any_runtime, job) is None
+    with any_runtime.db.read() as session:
+        assert session.get_one(Dataset, job.dataset_id).status == "failed"
+
+
+def test_a_running_job_reads_the_flag_at_its_heartbeat(
+    any_runtime: Runtime, make_job: MakeJob
+) -> None:
+    job = make_job()
+    claim_job(any_runtime, job)
+    assert cancel_job(any_runtime, job).status == "cancelling"
+    assert cancel_job(any_runtime, job).status == "cancelling"  # asking twice is no error
+    assert beat(any_runtime, job, 1) == "cancelling"
+    end_job(any_runtime, job, 1, status="cancelled")
+    assert cancel_job(any_runtime, job).status == "cancelled"
+
+
+def test_an_orphan_that_is_being_cancelled_is_claimed_to_end(
+    any_runtime: Runtime, make_job: MakeJob
+) -> None:
+    job = make_job()
+    claim_job(any_runtime, job, lease=GONE)
+    cancel_job(any_runtime, job)
+    claimed = claim_job(any_runtime, job)
+    assert claimed is not None
+    assert (claimed.status, claimed.fence, claimed.crashes) == ("cancelling", 2, 0)
+
+
+@pytest.mark.parametrize("status", ["succeeded", "failed"])
+def test_a_finished_job_cannot_be_cancelled(
+    any_runtime: Runtime, make_job: MakeJob, status: str
+) -> None:
+    job = make_job()
+    claim_job(any_runtime, job)
+    end_job(any_runtime, job, 1, status=status)
+    with pytest.raises(JobFinished, match=status):
+        cancel_job(any_runtime, job)

@@ -1,0 +1,72 @@
+"""Whoever creates a job does not wait for the broker."""
+
+import threading
+
+import pytest
+
+from app.core.jobs import notifier as bell
+from app.core.jobs.notifier import Bell
+from app.core.runtime import Runtime
+from tests.conftest import MakeSettings
+from tests.servers import frozen
+from tests.waiting import LONG_SECONDS, wait_until
+
+
+def test_messages_leave_in_order() -> None:
+    sent: list[str] = []
+    third = threading.Event()
+
+    def send(job_id: str, _kind: str) -> None:
+        sent.append(job_id)
+        if len(sent) == 3:
+            third.set()
+
+    ours = Bell(send)
+    for number in range(3):
+        ours.ring(f"job_{number}", "cluster")
+    assert third.wait(LONG_SECONDS)
+    assert sent == ["job_0", "job_1", "job_2"]
+
+
+def test_an_error_does_not_silence_it() -> None:
+    second = threading.Event()
+
+    def send(job_id: str, _kind: str) -> None:
+        if job_id == "job_1":
+            raise OSError("gone")
+        second.set()
+
+    ours = Bell(send)
+    ours.ring("job_1", "cluster")
+    ours.ring("job_2", "cluster")
+    assert second.wait(LONG_SECONDS)
+
+
+def test_a_broker_that_hangs_costs_neither_time_nor_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bell, "_MOST_WAITING", 5)
+    hanging, sent = threading.Event(), []
+
+    def send(job_id: str, _kind: str) -> None:
+        hanging.wait(LONG_SECONDS)
+        sent.append(job_id)
+
+    ours = Bell(send)
+    for number in range(100):
+        ours.ring(f"job_{number}", "cluster")
+    assert sent == []  # no caller has waited for the first one
+    hanging.set()
+    wait_until(lambda: len(sent) >= 5, "those that waited are sent")
+    assert 5 <= len(sent) <= 6  # the one that hung, and those that waited
+
+
+def test_a_frozen_redis(make_settings: MakeSettings, redis_url: str) -> None:
+    runtime = Runtime(make_settings(broker_url=redis_url))
+    with frozen(redis_url):
+        runtime.bell.ring("job_1", "cluster")  # returns, though nothing can have been sent
+    with runtime.celery.connection_for_read() as connection:
+        waiting = connection.SimpleQueue("temi.gpu")
+        message = waiting.get(timeout=LONG_SECONDS)
+        message.ack()
+        assert message.payload[0] == ["job_1"]
+        waiting.close()
+    runtime.celery.close()

@@ -1,0 +1,91 @@
+"""A hint reaches whoever listens; a broker that is gone harms nobody."""
+
+from collections.abc import Iterator
+
+import pytest
+from celery import Celery
+
+from app.core.jobs.queue import RUN_JOB, check_broker, make_celery, publish_hint
+from app.core.platform.settings import Settings
+from tests.conftest import MakeSettings
+from tests.servers import free_port
+from tests.waiting import LONG_SECONDS
+
+
+@pytest.fixture(params=["filesystem", "redis"])
+def celery(request: pytest.FixtureRequest, make_settings: MakeSettings) -> Iterator[Celery]:
+    changes = {}
+    if request.param == "redis":
+        changes["broker_url"] = request.getfixturevalue("redis_url")
+    yield from _celery(make_settings(**changes))
+
+
+@pytest.fixture
+def dead_celery(make_settings: MakeSettings) -> Iterator[Celery]:
+    yield from _celery(make_settings(broker_url=f"redis://127.0.0.1:{free_port()}/0"))
+
+
+def _celery(settings: Settings) -> Iterator[Celery]:
+    celery = make_celery(settings)
+    yield celery
+    celery.close()
+
+
+def test_a_hint_is_delivered(celery: Celery) -> None:
+    for job_id in ("job_1", "job_2"):
+        publish_hint(celery, job_id, "gpu")
+    received = []
+    with celery.connection_for_read() as connection:
+        queue = connection.SimpleQueue("temi.gpu")
+        for _ in range(2):
+            message = queue.get(timeout=LONG_SECONDS)
+            received.append((message.headers["task"], message.payload[0]))
+            assert message.headers["expires"] is None  # the worker's clock may be an hour off
+            message.ack()
+        queue.close()
+    assert sorted(received) == [(RUN_JOB, ["job_1"]), (RUN_JOB, ["job_2"])]
+
+
+def test_a_living_broker_is_found_so(celery: Celery) -> None:
+    check_broker(celery)
+
+
+def test_a_dead_broker_does_not_stop_the_request(dead_celery: Celery) -> None:
+    publish_hint(dead_celery, "job_1", "cpu")  # returns, and raises nothing
+
+
+def test_a_dead_broker_is_found_out(dead_celery: Celery) -> None:
+    with pytest.raises(Exception, match="refused"):
+        check_broker(dead_celery)
+
+
+def test_a_lost_folder_does_not_stop_the_request(settings: Settings) -> None:
+    celery = make_celery(settings)
+    messages = settings.broker_dir / "messages"
+    messages.rmdir()
+    messages.write_text("in the way")
+    publish_hint(celery, "job_1", "cpu")
+    celery.close()
+
+
+@pytest.mark.parametrize(
+    ("takes", "queues"),
+    [
+        (("cpu", "gpu"), ["temi", "temi.cpu", "temi.gpu"]),
+        (("cpu",), ["temi", "temi.cpu"]),
+        (("gpu",), ["temi", "temi.gpu"]),
+    ],
+)
+def test_a_worker_hears_of_what_it_takes_and_the_queue_of_before(
+    make_settings: MakeSettings, takes: tuple[str, ...], queues: list[str]
+) -> None:
+    celery = make_celery(make_settings(worker_takes=takes))
+    assert sorted(celery.amqp.queues.consume_from) == queues
+    celery.close()
+
+
+def test_messages_are_only_hints(settings: Settings) -> None:
+    conf = make_celery(settings).conf
+    assert conf.task_ignore_result
+    assert conf.result_backend is None
+    assert conf.worker_prefetch_multiplier == 1

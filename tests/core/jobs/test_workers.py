@@ -1,0 +1,90 @@
+"""Workers are seen while they are alive, and no longer; both databases."""
+
+import pytest
+from sqlalchemy import select, update
+
+from app.core.jobs.workers import (
+    Identity,
+    count_idle,
+    forget_silent,
+    heard_of,
+    say_goodbye,
+    say_hello,
+)
+from app.core.platform.clock import db_now
+from app.core.platform.tables import Worker
+from app.core.runtime import Runtime
+
+LEASE = 10.0
+
+
+def identity(name: str, *takes: str) -> Identity:
+    return Identity(
+        name=name, host="h", pid=1, takes=takes or ("cpu", "gpu"), device="a CPU", version="1"
+    )
+
+
+def hello(runtime: Runtime, who: Identity, **doing: str) -> None:
+    with runtime.db.write() as session:
+        say_hello(session, who, **doing)
+
+
+def grow_silent(runtime: Runtime, name: str, seconds: float) -> None:
+    with runtime.db.write() as session:
+        session.execute(
+            update(Worker).where(Worker.name == name).values(seen_at=db_now() - seconds)
+        )
+
+
+def names(runtime: Runtime) -> list[str]:
+    with runtime.db.read() as session:
+        return list(session.scalars(select(Worker.name).where(heard_of(LEASE))))
+
+
+def test_a_worker_says_hello_again_and_again(any_runtime: Runtime) -> None:
+    who = identity("a:1", "gpu")
+    hello(any_runtime, who)
+    with any_runtime.db.read() as session:
+        first = session.get_one(Worker, "a:1")
+    assert (first.takes, first.device, first.job_id) == (["gpu"], "a CPU", None)
+    grow_silent(any_runtime, "a:1", 5)
+    hello(any_runtime, who, job_id="job_1", stage="embed")
+    with any_runtime.db.read() as session:
+        again = session.get_one(Worker, "a:1")
+    assert (again.job_id, again.stage) == ("job_1", "embed")
+    assert again.started_at == first.started_at
+    assert again.seen_at >= first.seen_at
+
+
+def test_whoever_leaves_is_gone(any_runtime: Runtime) -> None:
+    hello(any_runtime, identity("a:1"))
+    hello(any_runtime, identity("b:1"))
+    with any_runtime.db.write() as session:
+        say_goodbye(session, "a:1")
+    assert names(any_runtime) == ["b:1"]
+
+
+@pytest.mark.parametrize(("silent", "left"), [(2.9, ["a:1", "b:1"]), (3.1, ["b:1"])])
+def test_whoever_is_silent_for_three_leases_is_forgotten(
+    any_runtime: Runtime, silent: float, left: list[str]
+) -> None:
+    for name in ("a:1", "b:1"):
+        hello(any_runtime, identity(name))
+    grow_silent(any_runtime, "a:1", silent * LEASE)
+    assert sorted(names(any_runtime)) == left
+    with any_runtime.db.write() as session:
+        forget_silent(session, LEASE)
+        assert sorted(session.scalars(select(Worker.name))) == left
+    hello(any_runtime, identity("a:1"))  # it was alive after all
+    assert sorted(names(any_runtime)) == ["a:1", "b:1"]
+
+
+def test_only_those_who_rest_and_take_it_are_idle(any_runtime: Runtime) -> None:
+    hello(any_runtime, identity("all:1"))
+    hello(any_runtime, identity("gpu:1", "gpu"))
+    hello(any_runtime, identity("busy:1"), job_id="job_1")
+    hello(any_runtime, identity("dead:1"))
+    grow_silent(any_runtime, "dead:1", 60)
+    with any_runtime.db.read() as session:
+        assert count_idle(session, "gpu", LEASE) == 2
+        assert count_idle(session, "cpu", LEASE) == 1

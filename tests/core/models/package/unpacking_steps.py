@@ -1,0 +1,20 @@
+"""What the service does with a model file, for processes of their own."""
+
+import tempfile
+from pathlib import Path
+
+from app.core.models.package.unpacking import unpack
+from app.core.platform.errors import ServiceError
+from app.core.storage import LocalStorage
+
+unpacked = "unpacked"
+
+
+def unpack_file(path: str) -> str:
+    """The code and the detail with which it is refused, or that it was not."""
+    with tempfile.TemporaryDirectory() as folder, Path(path).open("rb") as file:
+        try:
+            unpack(file, LocalStorage(Path(folder)), "models/imp", None)
+        except ServiceError as error:
+            return f"{error.code}: {error.detail}"
+    return unpacked

@@ -1,0 +1,124 @@
+"""A PostgreSQL that is frozen keeps nobody waiting for ever."""
+
+import time
+
+import psycopg
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+
+from app.core.platform.connection_timeout import connection_class
+from app.core.platform.db import Database, is_gone
+from tests.servers import frozen
+from tests.waiting import LONG_SECONDS, wait_until
+
+_TIMEOUTS = ("idle_in_transaction_session_timeout", "lock_timeout")
+
+
+def test_a_silent_server_is_given_up(postgres_url: str) -> None:
+    url = postgres_url.replace("+psycopg", "")
+    with connection_class(0.5).connect(url) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        silence = pytest.raises(psycopg.OperationalError, match="has not answered")
+        with frozen(postgres_url), silence:
+            connection.execute("SELECT 1")
+        assert connection.closed
+
+
+def test_an_answer_in_time_is_waited_for(postgres_url: str) -> None:
+    url = postgres_url.replace("+psycopg", "")
+    with connection_class(LONG_SECONDS).connect(url) as connection:
+        assert connection.execute("SELECT 7 FROM pg_sleep(0.5)").fetchone() == (7,)
+
+
+def test_pooled_connections_come_back_after_the_silence(postgres_url: str) -> None:
+    db = Database(postgres_url, statement_seconds=0.5)
+    with db.read() as session:
+        assert session.scalar(text("SELECT 1")) == 1
+    with frozen(postgres_url), db.read() as session:
+        with pytest.raises(OperationalError) as caught:
+            session.scalar(text("SELECT 1"))
+        assert is_gone(caught.value)
+    wait_until(lambda: _answers(db), "a connection is good again")
+    db.dispose()
+
+
+def _answers(db: Database) -> bool:
+    """Half a second for a statement may be too little on a busy machine."""
+    try:
+        with db.read() as session:
+            return bool(session.scalar(text("SELECT 1")) == 1)
+    except OperationalError:
+        return False
+
+
+def test_a_slow_statement_is_not_a_lost_database(postgres_url: str) -> None:
+    db = Database(postgres_url, statement_seconds=0.2)
+    with db.read() as session, pytest.raises(OperationalError, match="timeout") as caught:
+        session.execute(text("SELECT pg_sleep(600)"))
+    assert not is_gone(caught.value)
+    db.dispose()
+
+
+def test_a_writer_that_is_stopped_keeps_its_rows_for_a_while_only(postgres_url: str) -> None:
+    zombie = Database(postgres_url, pause_seconds=0.5)
+    other = Database(postgres_url, statement_seconds=LONG_SECONDS, pause_seconds=LONG_SECONDS)
+    with other.write() as session:
+        session.execute(text("CREATE TABLE held (n int)"))
+        session.execute(text("INSERT INTO held VALUES (0)"))
+
+    def write_with_a_break() -> None:
+        with zombie.write() as session:
+            session.execute(text("UPDATE held SET n = 1"))
+            with other.write() as theirs:  # waits for the lock
+                theirs.execute(text("UPDATE held SET n = n + 10"))
+            session.execute(text("SELECT 1"))
+
+    with pytest.raises(OperationalError) as caught:
+        write_with_a_break()
+    assert is_gone(caught.value)
+    with zombie.read() as session:
+        assert session.scalar(text("SELECT n FROM held")) == 10
+    for db in (zombie, other):
+        db.dispose()
+
+
+def test_nobody_waits_for_a_row_until_it_is_theirs_to_keep(postgres_url: str) -> None:
+    """A process that is stopped in several transactions would hold the row in each, in turn."""
+    db, impatient = (Database(postgres_url, pause_seconds=s) for s in (LONG_SECONDS, 2.0))
+    with db.write() as session:
+        session.execute(text("CREATE TABLE wanted (n int)"))
+        session.execute(text("INSERT INTO wanted VALUES (0)"))
+    with impatient.write() as session:
+        shown = [session.scalar(text(f"SHOW {name}")) for name in _TIMEOUTS]
+    assert shown == ["2s", "1s"]  # it gives up before it would lose a row of its own
+    with db.write() as session:
+        session.execute(text("UPDATE wanted SET n = 1"))
+        with pytest.raises(OperationalError, match="lock") as caught, impatient.write() as theirs:
+            theirs.execute(text("UPDATE wanted SET n = 2"))
+        assert is_gone(caught.value)  # whoever was kept out is not to blame
+    with db.read() as session:
+        assert session.scalar(text("SELECT n FROM wanted")) == 1
+    for each in (db, impatient):
+        each.dispose()
+
+
+def test_what_was_read_is_read_even_if_the_server_goes_away(postgres_url: str) -> None:
+    db, other = Database(postgres_url), Database(postgres_url)
+    with db.read() as session:
+        pid = session.scalar(text("SELECT pg_backend_pid()"))
+        with other.read() as theirs:
+            theirs.execute(text(f"SELECT pg_terminate_backend({pid})"))
+    with db.read() as session:
+        assert session.scalar(text("SELECT 1")) == 1
+    for each in (db, other):
+        each.dispose()
+
+
+def test_who_only_reads_may_take_a_break(postgres_url: str) -> None:
+    db = Database(postgres_url, pause_seconds=0.2)
+    with db.read() as session:
+        session.execute(text("SELECT 1"))
+        time.sleep(0.6)
+        assert session.scalar(text("SELECT 2")) == 2
+    db.dispose()

@@ -1,0 +1,64 @@
+"""Whole messages, whatever the pieces in which they arrive."""
+
+import asyncio
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from app.core.serving.ipc import Wire, pack, receive
+from tests.waiting import LONG_SECONDS, join
+
+_MESSAGES = [("a", 1), ("b", b"x" * 300_000), (), ("c", None)]
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 100_000, 10**9])
+def test_pieces_of_any_size(size: int) -> None:
+    heard: list[Any] = []
+    wire = Wire(heard.append, lambda _: None)
+    sent = b"".join(map(pack, _MESSAGES[:1] if size == 1 else _MESSAGES))
+    for at in range(0, len(sent), size):
+        wire.data_received(sent[at : at + size])
+    assert heard == (_MESSAGES[:1] if size == 1 else _MESSAGES)
+
+
+def test_there_and_back_more_than_a_socket_holds() -> None:
+    """The side that computes reads and answers in its own time."""
+    ours, theirs = socket.socketpair()
+    heard: list[Any] = []
+    many = 20
+
+    def echo() -> None:
+        with theirs:
+            for message in receive(theirs):
+                theirs.sendall(pack(message))
+
+    async def talk() -> None:
+        done, lost = asyncio.Event(), asyncio.Event()
+
+        def hear(message: Any) -> None:
+            heard.append(message)
+            if len(heard) == many:
+                done.set()
+
+        wire = await Wire.over(ours, hear, lambda _: lost.set())
+        for number in range(many):
+            wire.send(pack((number, b"y" * 400_000)))
+        await asyncio.wait_for(done.wait(), LONG_SECONDS)
+        wire.hang_up()
+        await asyncio.wait_for(lost.wait(), LONG_SECONDS)
+
+    other = threading.Thread(target=echo)
+    other.start()
+    asyncio.run(talk())
+    join(other)  # it saw that we hung up
+    assert [number for number, _ in heard] == list(range(many))
+
+
+def test_the_end_in_the_middle_of_a_length() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ours.sendall(pack("whole") + b"\0\0\0")
+        ours.close()
+        assert list(receive(theirs)) == ["whole"]

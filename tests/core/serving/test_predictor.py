@@ -1,0 +1,304 @@
+"""The side that computes: batches, sharing, loading, unloading, deadlines, bad images."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from app.core.datasets.decoding.headers import DecodeLimits
+from app.core.datasets.decoding.pool import DecoderPool
+from app.core.models.files import ModelFiles
+from app.core.platform.errors import DeadlineExceeded, ImageRejected, PredictorUnavailable
+from app.core.serving import predictor as engines
+from app.core.serving.messages import Answer, Ask, Load, Loaded, NotLoaded, Refusal, Unloaded
+from app.core.serving.predictor import Engine
+from tests.conftest import MakeSettings
+from tests.core.serving.small_models import (
+    CLUSTERS,
+    Loader,
+    Replies,
+    expected,
+    files,
+    png,
+    probabilities,
+)
+from tests.hostile_images import jpeg_of_scans, tiff_of_pages, webp_claiming
+from tests.waiting import LONG_SECONDS, wait_until
+from tests.worker.tiny import DIM
+
+ODD = ("-m", "tests.core.datasets.decoding.odd_decoder")
+
+MakeEngine = Callable[..., Engine]
+
+
+@pytest.fixture
+def loader(monkeypatch: pytest.MonkeyPatch) -> Loader:
+    loader = Loader()
+    monkeypatch.setattr(
+        engines, "load_model", lambda files, settings, known=(): loader(files, known)
+    )
+    return loader
+
+
+@pytest.fixture
+def replies() -> Replies:
+    return Replies()
+
+
+@pytest.fixture
+def make_engine(
+    make_settings: MakeSettings, loader: Loader, replies: Replies
+) -> Iterator[MakeEngine]:
+    made: list[Engine] = []
+
+    def make(**changes: object) -> Engine:
+        made.append(Engine(make_settings(**{"torch_threads": 2, **changes}), replies))
+        return made[-1]
+
+    yield make
+    for engine in made:
+        engine.close()
+
+
+def _ask(
+    number: int,
+    model: ModelFiles,
+    *images: bytes,
+    seconds: float = LONG_SECONDS,
+    features: object = None,
+) -> Ask:
+    return Ask(
+        id=number,
+        model=model,
+        deadline=time.monotonic() + seconds,
+        images=images,
+        features=features,  # type: ignore[arg-type]
+    )
+
+
+def _make_impatient(engine: Engine) -> None:
+    """Now every model counts as idle."""
+    engine._settings = engine._settings.model_copy(update={"predict_idle_seconds": 0.0})
+    engine._models._idle_seconds = 0.0
+
+
+def test_a_crowd_gets_what_each_would_get_alone(make_engine: MakeEngine, replies: Replies) -> None:
+    engine, model = make_engine(), files("m")
+    data = [png(i) for i in range(60)]
+    for number, item in enumerate(data):
+        engine.take(_ask(number, model, item))
+    found = replies.wait(*range(60))
+    answers = np.concatenate([probabilities(found[number]) for number in range(60)])
+    np.testing.assert_allclose(answers, expected(data, model), atol=1e-5)
+
+
+def test_those_who_wait_share_batches(
+    make_engine: MakeEngine, loader: Loader, replies: Replies
+) -> None:
+    engine, model = make_engine(), files("m")
+    loader.computing.clear()
+    for number in range(16):
+        engine.take(_ask(number, model, png(number)))
+    wait_until(lambda: engine._lanes.waiting >= 16 - 2 * 4)  # two lanes hold up to four each
+    loader.computing.set()
+    found = replies.wait(*range(16))
+    batches = [batch for answer in found.values() for batch in answer.batches]  # type: ignore[union-attr]
+    assert sum(batch.size for batch in batches) == 16
+    assert max(batch.size for batch in batches) > 1
+    assert max(batch.size for batch in batches) <= 4  # what a core computes best
+    assert all(batch.wait_seconds >= 0 and batch.compute_seconds > 0 for batch in batches)
+
+
+def test_one_request_of_many_images_keeps_their_order(
+    make_engine: MakeEngine, replies: Replies
+) -> None:
+    engine, model = make_engine(), files("m")
+    data = [png(i) for i in range(30)]
+    engine.take(_ask(1, model, *data))
+    np.testing.assert_allclose(probabilities(replies.wait(1)[1]), expected(data, model), atol=1e-5)
+
+
+def test_bad_images_get_an_error_in_their_place(make_engine: MakeEngine, replies: Replies) -> None:
+    engine, model = make_engine(max_image_bytes=10_000), files("m")
+    data = [png(0), b"no image", png(1), b"", b"x" * 10_001]
+    engine.take(_ask(1, model, *data))
+    engine.take(_ask(2, model, b"nothing"))
+    found = replies.wait(1, 2)
+    outcomes = found[1].outcomes  # type: ignore[union-attr]
+    kinds = [outcome.code if isinstance(outcome, ImageRejected) else "" for outcome in outcomes]
+    assert kinds == ["", "image_undecodable", "", "image_undecodable", "image_too_large"]
+    np.testing.assert_allclose(np.asarray(outcomes[2]), expected([png(1)], model)[0], atol=1e-5)
+    assert isinstance(found[2].outcomes[0], ImageRejected)  # type: ignore[union-attr]
+
+
+def test_images_that_cost_too_much_get_an_error_and_the_others_answers(
+    make_engine: MakeEngine, replies: Replies
+) -> None:
+    engine, model = make_engine(), files("m")
+    poisoned = [jpeg_of_scans(6_000), webp_claiming(7_000, 7_000)]
+    engine.take(_ask(1, model, png(0), *poisoned, tiff_of_pages(20_000), png(1)))
+    engine.take(_ask(2, model, png(2)))
+    found = replies.wait(1, 2)
+    outcomes = found[1].outcomes  # type: ignore[union-attr]
+    kinds = [outcome.code if isinstance(outcome, ImageRejected) else "" for outcome in outcomes]
+    assert kinds == ["", "image_undecodable", "image_too_large", "", ""]
+    assert isinstance(found[2], Answer)
+
+
+def test_an_image_that_hangs_delays_no_other_request(
+    make_engine: MakeEngine, replies: Replies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools: list[DecoderPool] = []
+
+    def odd_pool(_settings: object, processes: int) -> DecoderPool:
+        pools.append(DecoderPool(processes, DecodeLimits(seconds=4), program=ODD))
+        return pools[-1]
+
+    monkeypatch.setattr(engines, "decoder_pool", odd_pool)
+    engine, model = make_engine(torch_threads=1), files("m")
+    engine.take(_ask(0, model, png(0)))
+    replies.wait(0)
+    engine.take(_ask(1, model, png(1) + b"sleep", png(2)))
+    for number in range(10, 20):
+        engine.take(_ask(number, model, png(number)))
+    replies.wait(*range(10, 20))
+    assert not any(getattr(message, "id", None) == 1 for message in replies.all)
+    outcomes = replies.wait(1)[1].outcomes  # type: ignore[union-attr]
+    assert isinstance(outcomes[0], ImageRejected)
+    assert "longer than 4 s" in outcomes[0].detail
+    assert isinstance(outcomes[1], np.ndarray)
+    pools[0].close()
+
+
+def test_models_of_one_backbone_share_it(
+    make_engine: MakeEngine, loader: Loader, replies: Replies
+) -> None:
+    engine = make_engine()
+    one, two, other = files("a"), files("bb"), files("ccc", weights="other")
+    for number, model in enumerate((one, two, other)):
+        engine.take(_ask(number, model, png(7)))
+    found = replies.wait(0, 1, 2)
+    assert loader.backbones == 2
+    for number, model in enumerate((one, two, other)):
+        np.testing.assert_allclose(
+            probabilities(found[number]), expected([png(7)], model), atol=1e-5
+        )
+    # and their images share batches
+    for number in range(10, 30):
+        engine.take(_ask(number, (one, two)[number % 2], png(number)))
+    found = replies.wait(*range(10, 30))
+    for number in range(10, 30):
+        model = (one, two)[number % 2]
+        np.testing.assert_allclose(
+            probabilities(found[number]), expected([png(number)], model), atol=1e-5
+        )
+
+
+def test_features_need_no_backbone(make_engine: MakeEngine, replies: Replies) -> None:
+    engine, model = make_engine(), files("m")
+    features = np.random.default_rng(0).normal(size=(50, DIM)).astype(np.float32)
+    engine.take(_ask(1, model, features=features))
+    found = probabilities(replies.wait(1)[1])
+    assert found.shape == (50, CLUSTERS)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-5)
+
+
+def test_what_comes_too_late_is_not_computed(
+    make_engine: MakeEngine, loader: Loader, replies: Replies
+) -> None:
+    engine, model = make_engine(), files("m")
+    loader.hold.clear()
+    engine.take(_ask(1, model, png(1), png(2), seconds=0.0))
+    engine.take(_ask(2, model, png(3)))
+    loader.hold.set()
+    found = replies.wait(1, 2)
+    assert isinstance(found[1], Refusal)
+    assert isinstance(found[1].error, DeadlineExceeded)
+    assert isinstance(found[2], Answer)
+
+
+def test_a_model_that_cannot_be_loaded(make_engine: MakeEngine, replies: Replies) -> None:
+    engine = make_engine()
+    engine.take(_ask(1, files("broken"), png(1)))
+    engine.take(_ask(2, files("fine"), png(1)))
+    found = replies.wait(1, 2)
+    assert isinstance(found[1], Refusal)
+    assert isinstance(found[1].error, PredictorUnavailable)
+    assert "no such tensor" in found[1].error.detail
+    assert isinstance(found[2], Answer)
+    assert any(isinstance(message, NotLoaded) for message in replies.all)
+
+
+def test_answers_go_on_while_another_model_is_loaded(
+    make_engine: MakeEngine, loader: Loader, replies: Replies
+) -> None:
+    engine = make_engine()
+    engine.take(_ask(1, files("ready"), png(1)))
+    replies.wait(1)
+    loader.hold.clear()
+    engine.take(_ask(2, files("slow"), png(1)))
+    engine.take(_ask(3, files("ready"), png(1)))
+    assert isinstance(replies.wait(3)[3], Answer)
+    loader.hold.set()
+    assert isinstance(replies.wait(2)[2], Answer)
+
+
+def test_the_least_used_model_makes_room(
+    make_engine: MakeEngine, loader: Loader, replies: Replies
+) -> None:
+    engine = make_engine(predict_cache_bytes=1)
+    for number, name in enumerate(("a", "b", "a")):
+        engine.take(_ask(number, files(name), png(1)))
+        assert isinstance(replies.wait(number)[number], Answer)
+    assert loader.loads == ["a", "b", "a"]
+    dropped = [message for message in replies.all if isinstance(message, Unloaded)]
+    assert [(message.model.folder, message.reason) for message in dropped][:1] == [("a", "space")]
+
+
+def test_a_model_that_nobody_asks_for_is_unloaded(
+    make_engine: MakeEngine, replies: Replies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "_LOOK_SECONDS", 0.05)
+    engine = make_engine()
+    engine.take(_ask(1, files("m"), png(1)))
+    replies.wait(1)
+    assert not engine.is_idle
+    _make_impatient(engine)
+    message = replies.wait_for(Unloaded)
+    assert isinstance(message, Unloaded)
+    assert (message.model.folder, message.reason, message.bytes) == ("m", "idle", 0)
+    wait_until(lambda: engine.is_idle, "nothing is loaded")
+    engine.take(_ask(2, files("m"), png(1)))
+    assert isinstance(replies.wait(2)[2], Answer)
+
+
+def test_what_computes_is_told(make_engine: MakeEngine, replies: Replies) -> None:
+    engine, model = make_engine(), files("m")
+    engine.take(Load(model=model))
+    loaded = replies.wait_for(Loaded)
+    assert isinstance(loaded, Loaded)
+    assert loaded.backend == "onnx"
+    engine.take(_ask(1, model, png(4)))
+    np.testing.assert_allclose(
+        probabilities(replies.wait(1)[1]), expected([png(4)], model), atol=1e-6
+    )
+
+
+def test_many_threads_may_ask(make_engine: MakeEngine, replies: Replies) -> None:
+    engine, model = make_engine(), files("m")
+
+    def ask(first: int) -> None:
+        for number in range(first, first + 25):
+            engine.take(_ask(number, model, png(number % 5)))
+
+    threads = [threading.Thread(target=ask, args=(first,)) for first in (0, 25, 50, 75)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = replies.wait(*range(100))
+    wanted = expected([png(i) for i in range(5)], model)
+    for number in range(100):
+        np.testing.assert_allclose(probabilities(found[number])[0], wanted[number % 5], atol=1e-5)

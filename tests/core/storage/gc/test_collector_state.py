@@ -1,0 +1,111 @@
+"""Any order of ingests, jobs, deletions and collections: nothing that is used is ever missed.
+
+Time passes by making every file older. No ingest takes longer than the guard between a file and
+its row, as in the service itself. One long walk finds more than many short ones: the mistakes to
+be found need old files, that lost their owner, and get a new one.
+"""
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from app.core.platform.settings import Settings
+from app.core.runtime import Runtime
+from app.core.storage.blobs import remove_condemned
+from app.core.storage.gc.collector import collect_part, parts
+from tests.core.storage.gc.world import PICTURES, World
+
+_A_DAY = 25 * 3600.0
+_KINDS = ("sha256", "embeddings", "jobs", "models", "exports")
+
+
+class Walk:
+    def __init__(self, runtime: Runtime, seed: int) -> None:
+        self.runtime = runtime
+        self.world = World(runtime)
+        self.random = random.Random(seed)
+        hashes = {sha256[:2] for sha256 in PICTURES}
+        self.parts = [
+            part for part in parts() if part[0].name != "sha256" or part[1][-2:] in hashes
+        ]
+        self.steps: list[tuple[Callable[[], None], int]] = [
+            (lambda: self.world.store_bytes(self.pick(), self.pick()), 6),
+            (self.world.write_rows, 4),
+            (self.world.waiting.clear, 1),  # an ingest dies
+            (lambda: self.world.delete_image(self.pick(), self.pick()), 5),
+            (lambda: self.world.delete_dataset(self.pick()), 1),
+            (lambda: self.world.start_job(self.pick()), 2),
+            (lambda: self.world.embed(self.pick()), 2),
+            (lambda: self.world.end_job(self.pick(), well=self.pick() > 0), 4),
+            (lambda: self.world.delete_job(self.pick()), 1),
+            (lambda: self.world.delete_version(self.pick()), 1),
+            (lambda: self.world.delete_clustering(self.pick()), 1),
+            (self.a_day_passes, 4),
+            (self.collect, 6),
+            (self.sweep, 1),
+        ]
+
+    def pick(self) -> int:
+        return self.random.randrange(4)
+
+    def go(self, count: int) -> None:
+        steps, weights = zip(*self.steps, strict=True)
+        for step in self.random.choices(steps, weights, k=count):
+            step()
+            missing = self.world.used() - self.stored()
+            assert not missing, missing
+
+    def finish(self) -> None:
+        """When all is quiet, what is left is what somebody uses, and nothing else."""
+        self.world.waiting.clear()
+        self.world.end_all_jobs()
+        self.a_day_passes()
+        self.collect()
+        assert self.stored() == self.world.used() | self.world.kept_by_jobs()
+
+    def collect(self) -> None:
+        for kind, folder in self.parts:
+            list(collect_part(self.runtime, kind, folder))
+
+    def sweep(self) -> None:
+        remove_condemned(self.runtime)
+
+    def a_day_passes(self) -> None:
+        self.world.write_rows()  # an ingest that lives commits within seconds
+        for path in self.runtime.settings.blob_dir.rglob("*"):
+            if path.is_file():
+                then = path.stat().st_mtime - _A_DAY
+                os.utime(path, (then, then))
+
+    def stored(self) -> set[str]:
+        return {file.key for kind in _KINDS for file in self.runtime.storage.list(kind)}
+
+
+@pytest.fixture
+def memory_runtime(sqlite_template: Path) -> Iterator[Runtime]:
+    """In memory as far as the machine can: each step commits, and a disk would have to sync."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        shutil.copy(sqlite_template, Path(folder) / "temi.db")
+        runtime = Runtime(Settings(_env_file=None, data_dir=Path(folder)))
+        yield runtime
+        runtime.db.dispose()
+
+
+def test_any_order_on_sqlite(memory_runtime: Runtime) -> None:
+    for seed in range(2):
+        walk = Walk(memory_runtime, seed)
+        walk.go(250)
+        walk.finish()
+
+
+@pytest.mark.parametrize("any_settings", ["postgresql"], indirect=True)
+def test_any_order_on_postgresql(any_runtime: Runtime) -> None:
+    walk = Walk(any_runtime, seed=9)
+    walk.go(200)
+    walk.finish()

@@ -1,0 +1,180 @@
+"""What computes features follows from the device and the precision, and changes no bit."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from temi.backbones import backends
+from temi.backbones.backends import TOLERANCE, OnnxBackend, TorchBackend
+from temi.backbones.base import Backbone
+from temi.backbones.embedding import embed_images
+from temi.backbones.load import load_backbone
+from temi.backbones.preprocessing import Preprocessing
+from temi.config import Precision
+from temi.device import torch_threads
+
+_SIZE = 16
+_SETTINGS = Preprocessing(
+    size=_SIZE, resize=_SIZE, interpolation="bicubic", mean=(120.0,) * 3, std=(60.0,) * 3
+)
+
+
+def _module() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, stride=2, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(32 * 16, 24),
+    )
+
+
+def _backbone(module: nn.Module | None = None, precision: Precision = "float32") -> Backbone:
+    return Backbone(
+        name="small",
+        module=module or _module(),
+        preprocessing=_SETTINGS,
+        weights_hash="0" * 64,
+        device=torch.device("cpu"),
+        precision=precision,
+    )
+
+
+def _pictures(n: int, size: int = _SIZE) -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(0, 256, (n, size, size, 3), generator=generator).to(torch.uint8)
+
+
+class _Unexportable(nn.Module):
+    """Uses the values of its input to decide what to compute, which a graph cannot."""
+
+    def forward(self, batch: Tensor) -> Tensor:
+        return torch.from_numpy(np.asarray(batch.detach()).mean(axis=(2, 3)))
+
+
+class _Drifting(nn.Module):
+    """Computes something else once it is exported."""
+
+    def forward(self, batch: Tensor) -> Tensor:
+        return batch.mean(dim=(2, 3)) * (1.01 if torch.onnx.is_in_onnx_export() else 1.0)
+
+
+def test_a_cpu_computes_float32_by_onnx_runtime() -> None:
+    backbone = _backbone()
+    pixels = _pictures(5)
+
+    assert isinstance(backbone.backend, OnnxBackend)
+    exact = backbone.forward(backbone.preprocessing.normalize(pixels))
+    found = backbone.embed(pixels)
+    assert found.dtype == torch.float32
+    assert (found - exact).abs().max() <= TOLERANCE * exact.abs().max()
+
+
+@pytest.mark.parametrize("module", [_Unexportable(), _Drifting()], ids=["fails", "differs"])
+def test_what_onnx_runtime_cannot_compute_stays_with_torch(module: nn.Module) -> None:
+    assert isinstance(_backbone(module).backend, TorchBackend)
+
+
+def test_the_choice_does_not_depend_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow it is."""
+    slow_run = OnnxBackend.embed
+
+    def embed(self: OnnxBackend, pixels: Tensor, threads: int = 1) -> Tensor:
+        for _ in range(50):
+            slow_run(self, pixels, threads)
+        return slow_run(self, pixels, threads)
+
+    monkeypatch.setattr(OnnxBackend, "embed", embed)
+    assert isinstance(_backbone().backend, OnnxBackend)
+
+
+@pytest.mark.parametrize("has_bfloat16", [True, False])
+def test_the_choice_does_not_depend_on_the_processor(
+    monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_bfloat16)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: has_bfloat16)
+    pixels = _pictures(3)
+
+    assert _backbone().backend.name == "onnx"
+    assert _backbone(precision="bfloat16").backend.name == "torch"
+    torch.testing.assert_close(
+        _backbone().embed(pixels), _backbone().embed(pixels), rtol=0.0, atol=0.0
+    )
+
+
+def test_bfloat16_is_followed_where_it_was_asked_for() -> None:
+    pixels = _pictures(4)
+    exact, rounded = _backbone().embed(pixels), _backbone(precision="bfloat16").embed(pixels)
+
+    assert rounded.dtype == torch.float32
+    difference = (exact - rounded).abs().max() / exact.abs().max()
+    assert 1e-4 < difference < 0.1  # bfloat16 keeps eight bits
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("kind", ["onnx", "torch"])
+def test_an_image_gets_the_same_bits_alone_and_in_any_crowd(
+    kind: str, precision: Precision
+) -> None:
+    backbone = _backbone(precision=precision)
+    if kind == "torch":
+        backbone._backend = TorchBackend(backbone._embed_by_torch, backbone.device)
+    pixels = _pictures(33)
+    alone = torch.cat([backbone.embed(one) for one in torch.split(pixels, 1)])
+
+    for size in (2, 3, 16, 33):
+        for threads in (1, 2, 5):
+            with torch_threads(threads):
+                found = torch.cat([backbone.embed(p, threads) for p in torch.split(pixels, size)])
+            assert torch.equal(found, alone), (size, threads)
+
+
+def test_the_embedded_backbone_gives_the_same_bits_on_any_number_of_cores() -> None:
+    backbone = load_backbone("efficientnet_lite0", device="cpu")
+    size = backbone.preprocessing.size
+    pixels = _pictures(6, size)
+    exact = backbone.forward(backbone.preprocessing.normalize(pixels))
+    alone = torch.cat([backbone.embed(one) for one in torch.split(pixels, 1)])
+
+    assert backbone.backend.name == "onnx"
+    assert (alone - exact).abs().max() <= TOLERANCE * exact.abs().max()
+    for threads in (2, 3):
+        assert torch.equal(backbone.embed(pixels, threads), alone)
+    pictures = [_as_image(one) for one in pixels]
+    for threads in (1, 3):
+        found = np.concatenate(list(embed_images(backbone, pictures, threads=threads)))
+        np.testing.assert_array_equal(found, alone.numpy())
+
+
+def test_several_loads_give_the_same_bits() -> None:
+    pixels = _pictures(2, 160)
+    features = [load_backbone("efficientnet_lite0", device="cpu").embed(pixels) for _ in range(3)]
+
+    assert all(torch.equal(one, features[0]) for one in features)
+
+
+def test_the_number_of_torch_threads_is_put_back() -> None:
+    before = torch.get_num_threads()
+    with torch_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
+
+
+def test_no_measured_time_decides_in_the_backbones() -> None:
+    """The clock has no place among the reasons."""
+    for source in Path(backends.__file__).parent.glob("*.py"):
+        text = source.read_text()
+        assert "perf_counter" not in text
+        assert "monotonic" not in text
+
+
+def _as_image(pixels: Tensor) -> Image.Image:
+    return Image.fromarray(pixels.numpy())

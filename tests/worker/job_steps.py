@@ -1,0 +1,86 @@
+"""Jobs of every kind on a tiny backbone, and what they leave."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from app.core.jobs.requests.base import JobRequest
+from app.core.jobs.requests.cluster import ClusterRequest
+from app.core.models import files as model_files
+from app.core.platform.settings import Settings
+from app.core.platform.tables import Assignment, Clustering, Job, JobCurve, JobLog
+from app.core.runtime import Runtime
+from tests.worker.tiny import picture, tiny_backbone
+from worker.stages import base as stages
+
+COLORS = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
+PICTURES = [picture(n, color) for color in COLORS.values() for n in range(10)]
+LABELS = [name for name in COLORS for _ in range(10)]
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every backbone is the tiny one, in one thread: more would only wait for each other."""
+    monkeypatch.setattr(Settings, "threads", 1)
+    monkeypatch.setattr(stages, "load_backbone", lambda *_args, **_options: tiny_backbone())
+    monkeypatch.setattr(model_files, "_load_backbone", lambda *_args: tiny_backbone())
+
+
+def create(runtime: Runtime, request: JobRequest) -> Job:
+    with runtime.db.write() as session:
+        return request.create(session, "default")
+
+
+def cluster_job(runtime: Runtime, dataset_id: str, **changes: Any) -> Job:
+    settings: dict[str, Any] = {
+        "n_clusters": 3,
+        "backbone": "tiny",
+        "precision": "float32",
+        "seed": 0,
+    }
+    settings |= {"n_heads": 2, "steps": 60, **changes}
+    return create(runtime, ClusterRequest(dataset_id=dataset_id, **settings))
+
+
+def reload(runtime: Runtime, job: Job) -> Job:
+    with runtime.db.read() as session:
+        return session.get_one(Job, job.id)
+
+
+def result_of(runtime: Runtime, job: Job) -> dict[str, Any]:
+    done = reload(runtime, job)
+    assert done.status == "succeeded"
+    assert done.result is not None
+    return done.result
+
+
+def clustering_of(runtime: Runtime, job: Job) -> Clustering:
+    with runtime.db.read() as session:
+        return session.scalars(select(Clustering).where(Clustering.job_id == job.id)).one()
+
+
+def assignments(runtime: Runtime, job: Job) -> list[tuple[int, float]]:
+    """In the order of the dataset."""
+    clustering = clustering_of(runtime, job)
+    with runtime.db.read() as session:
+        rows = session.scalars(
+            select(Assignment)
+            .where(Assignment.clustering_id == clustering.id)
+            .order_by(Assignment.image_id)
+        )
+        return [(row.cluster_id, row.probability) for row in rows]
+
+
+def curve(runtime: Runtime, job: Job) -> dict[int, dict[str, Any]]:
+    with runtime.db.read() as session:
+        rows = session.scalars(
+            select(JobCurve).where(JobCurve.job_id == job.id).order_by(JobCurve.step)
+        )
+        return {row.step: row.values for row in rows}
+
+
+def log_of(runtime: Runtime, job: Job) -> list[str]:
+    with runtime.db.read() as session:
+        rows = select(JobLog.message).where(JobLog.job_id == job.id).order_by(JobLog.number)
+        return list(session.scalars(rows))

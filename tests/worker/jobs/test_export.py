@@ -1,0 +1,238 @@
+import gc
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import func, select
+
+from app.core.clusterings.revisions import LabelledImage, iterate_pages
+from app.core.exports.formats import FORMATS
+from app.core.jobs.lifecycle import claim
+from app.core.jobs.requests.export import ExportRequest
+from app.core.platform.errors import (
+    DatasetEmpty,
+    ImageMissing,
+    InvalidRequest,
+    LeaseLost,
+    NotFound,
+    StorageFull,
+)
+from app.core.platform.tables import EXCLUDED, Clustering, Dataset, Export, Job
+from app.core.runtime import Runtime
+from app.core.storage import blob_key
+from tests.core.labelled_rows import State, add_images, store_history
+from tests.images import png_bytes
+from tests.worker.conftest import Claimed
+from worker.context import JobContext
+from worker.jobs import export
+from worker.jobs.export import run_export
+
+IMAGES = 6
+HISTORY = [
+    State((0, 1, 0, 1, 0, 1), {0: ("cats", True), 1: ("dogs", True)}),
+    State((0, 0, 0, 0, 0, 0), {0: ("pets", True), 1: ("dogs", False)}),
+    State((0, 0, EXCLUDED, 0, 0, 0), {0: ("pets", True), 1: ("dogs", False)}),
+]
+
+
+def add_clustering(runtime: Runtime) -> Clustering:
+    """Six images, sorted, merged into one cluster, one of them taken out."""
+    data = [png_bytes("red", (n + 1, 2)) for n in range(IMAGES)]
+    hashes = [hashlib.sha256(item).hexdigest() for item in data]
+    for sha256, item in zip(hashes, data, strict=True):
+        runtime.storage.write(blob_key(sha256), item)
+    dataset = add_images(runtime, IMAGES, sha256=hashes, bytes=[len(item) for item in data])
+    return store_history(runtime, dataset.id, HISTORY)
+
+
+def add_job(runtime: Runtime, clustering: Clustering, format_: str = "csv", **options: Any) -> Job:
+    request = ExportRequest(clustering_id=clustering.id, format=format_, **options)
+    with runtime.db.write() as session:
+        return request.create(session, "default")
+
+
+def export_of(runtime: Runtime, job: Job) -> tuple[Export, bytes]:
+    with runtime.db.read() as session:
+        made = session.scalars(select(Export).where(Export.job_id == job.id)).one()
+    return made, runtime.storage.read(made.storage_key)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_format(any_runtime: Runtime, claimed: Claimed, format_: str) -> None:
+    clustering = add_clustering(any_runtime)
+    job = add_job(any_runtime, clustering, format_)
+    run_export(claimed(any_runtime, job.id))
+
+    made, data = export_of(any_runtime, job)
+    assert (made.clustering_id, made.revision, made.format) == (clustering.id, 3, format_)
+    assert (made.image_count, made.bytes) == (5, len(data))
+    assert made.sha256 == hashlib.sha256(data).hexdigest()
+    assert made.filename.startswith("Holiday-photos-rev3")
+    assert made.storage_key == f"exports/{job.id}/{made.filename}"
+    with any_runtime.db.read() as session:
+        finished = session.get_one(Job, job.id)
+    assert finished.status == "succeeded"
+    assert finished.result == {
+        "export_id": made.id,
+        "format": format_,
+        "image_count": 5,
+        "bytes": len(data),
+        "revision": 3,
+    }
+    assert (finished.stage, finished.completed, finished.total) == ("export", 6, 6)
+    assert "export" in finished.timings
+    assert list(any_runtime.settings.temporary_dir.iterdir()) == []
+
+
+def test_an_old_revision_with_filters(runtime: Runtime, claimed: Claimed) -> None:
+    clustering = add_clustering(runtime)
+    options = {"revision": 1, "cluster_ids": [1, 1], "min_probability": 0.6}
+    job = add_job(runtime, clustering, "jsonl", **options)
+    run_export(claimed(runtime, job.id))
+    made, data = export_of(runtime, job)
+    rows = [json.loads(line) for line in data.splitlines()]
+    assert [(row["name"], row["cluster_id"], row["label"]) for row in rows] == [
+        ("image 1.png", 1, "dogs"),
+        ("image 3.png", 1, "dogs"),
+    ]
+    assert made.filters == {
+        "cluster_ids": [1],
+        "min_probability": 0.6,
+        "include_excluded": False,
+    }
+
+
+def test_excluded_images_on_request(runtime: Runtime, claimed: Claimed) -> None:
+    job = add_job(runtime, add_clustering(runtime), "image_folder", include_excluded=True)
+    run_export(claimed(runtime, job.id))
+    names = zipfile.ZipFile(io.BytesIO(export_of(runtime, job)[1])).namelist()
+    assert len(names) == 6
+    assert "_excluded/image 2.png" in names
+
+
+def test_the_revision_is_frozen_when_the_job_is_made(runtime: Runtime, claimed: Claimed) -> None:
+    clustering = add_clustering(runtime)
+    job = add_job(runtime, clustering, "csv")
+    with runtime.db.write() as session:
+        session.get_one(Clustering, clustering.id).revision = 9
+        session.get_one(Dataset, clustering.dataset_id).name = "renamed"
+    run_export(claimed(runtime, job.id))
+    made, _ = export_of(runtime, job)
+    assert (made.revision, made.filename) == (3, "Holiday-photos-rev3.csv")
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"revision": 4}, "revision"),
+        ({"cluster_ids": [0, 7]}, "cluster_ids"),
+        ({"cluster_ids": [1]}, "cluster_ids"),  # merged away by now
+        ({"cluster_ids": list(range(20_000))}, "cluster_ids"),
+    ],
+)
+def test_what_is_not_there_is_refused(
+    any_runtime: Runtime, options: dict[str, Any], field: str
+) -> None:
+    clustering = add_clustering(any_runtime)
+    with pytest.raises(InvalidRequest) as caught:
+        add_job(any_runtime, clustering, **options)
+    assert [error.field for error in caught.value.errors] == [field]
+
+
+def test_unknown_clusterings_and_empty_datasets(runtime: Runtime) -> None:
+    clustering = add_clustering(runtime)
+    request = ExportRequest(clustering_id=clustering.id, format="csv")
+    with runtime.db.write() as session, pytest.raises(NotFound):
+        request.create(session, "other")
+    with runtime.db.write() as session:
+        session.get_one(Dataset, clustering.dataset_id).image_count = 0
+    with pytest.raises(DatasetEmpty):
+        add_job(runtime, clustering)
+
+
+def test_a_second_attempt_starts_the_file_anew(runtime: Runtime, claimed: Claimed) -> None:
+    job = add_job(runtime, add_clustering(runtime), "image_folder")
+    first = claimed(runtime, job.id)
+    with runtime.db.write() as session:  # its lease is taken to have run out
+        session.get_one(Job, job.id).lease_until = 0.0
+    with runtime.db.write() as session:
+        taken = claim(session, job.id, worker="other", lease_seconds=60)
+    assert taken is not None
+    with pytest.raises(LeaseLost):
+        run_export(first)
+    with runtime.db.read() as session:
+        assert session.scalar(select(func.count()).select_from(Export)) == 0
+
+    run_export(JobContext(runtime, taken, taken.fence, lambda _progress: None))
+
+    made, data = export_of(runtime, job)
+    assert zipfile.ZipFile(io.BytesIO(data)).testzip() is None
+    files = list((runtime.settings.blob_dir / f"exports/{job.id}").iterdir())
+    assert [file.name for file in files] == [made.filename]
+
+
+def test_a_missing_image_is_named_and_leaves_no_file(runtime: Runtime, claimed: Claimed) -> None:
+    clustering = add_clustering(runtime)
+    job = add_job(runtime, clustering, "huggingface")
+    runtime.storage.delete(blob_key(hashlib.sha256(png_bytes("red", (4, 2))).hexdigest()))
+    with pytest.raises(ImageMissing, match=r"image 3\.png"):
+        run_export(claimed(runtime, job.id))
+    assert not (runtime.settings.blob_dir / f"exports/{job.id}").exists()
+    assert list(runtime.settings.temporary_dir.iterdir()) == []
+
+
+def test_a_clustering_that_is_deleted_meanwhile(any_runtime: Runtime, claimed: Claimed) -> None:
+    clustering = add_clustering(any_runtime)
+    job = add_job(any_runtime, clustering)
+    context = claimed(any_runtime, job.id)
+    with any_runtime.db.write() as session:
+        session.delete(session.get_one(Clustering, clustering.id))
+    with pytest.raises(NotFound):
+        run_export(context)
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet", "coco", "image_folder", "huggingface"])
+def test_a_full_disk(
+    runtime: Runtime, claimed: Claimed, small_disk: Any, format_: str, monkeypatch: Any
+) -> None:
+    clustering = add_clustering(runtime)
+    job = add_job(runtime, clustering, format_)
+    (small_disk / "filler").write_bytes(b"x" * 1_048_576)
+    monkeypatch.setattr(runtime.storage, "_aside", small_disk)
+    with pytest.raises(StorageFull):
+        run_export(claimed(runtime, job.id))
+    assert [path.name for path in small_disk.iterdir()] == ["filler"]
+
+
+def test_no_more_than_two_pages_are_held(
+    runtime: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 20_000
+    # a list within keeps the collector's eye on the row
+    dataset = add_images(runtime, count, attributes={"tags": ["x"]})
+    state = State((0,) * count, {0: ("cats", True)})
+    clustering = store_history(runtime, dataset.id, [state])
+    held: list[int] = []
+
+    def watched(*args: Any) -> Iterator[list[LabelledImage]]:
+        for page in iterate_pages(*args):
+            held.append(sum(type(found) is LabelledImage for found in gc.get_objects()))
+            yield page
+
+    monkeypatch.setattr(export, "iterate_pages", watched)
+    for format_ in ("csv", "parquet"):
+        job = add_job(runtime, clustering, format_)
+        run_export(claimed(runtime, job.id))
+        made, data = export_of(runtime, job)
+        assert made.image_count == count
+        if format_ == "parquet":
+            assert pq.ParquetFile(io.BytesIO(data)).metadata.num_rows == count
+        else:
+            assert data.count(b"\r\n") == count + 1
+    assert len(held) == 20
+    assert 2_000 <= max(held) <= 4_000

@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+from app.core.clusterings.operations import Rename, perform
+from app.core.jobs.requests.predict import PredictRequest
+from app.core.platform.errors import DatasetNotReady, ModelIntegrity, NotFound
+from app.core.platform.tables import Cluster, Clustering, Dataset, Job
+from app.core.runtime import Runtime
+from tests.worker.conftest import Claimed
+from tests.worker.job_steps import (
+    LABELS,
+    PICTURES,
+    assignments,
+    cluster_job,
+    clustering_of,
+    create,
+    result_of,
+)
+from tests.worker.tiny import add_dataset, tiny_backbone
+from worker.jobs.cluster import run_cluster
+from worker.jobs.predict import run_predict
+
+pytestmark = pytest.mark.usefixtures("tiny")
+
+
+@pytest.fixture
+def trained(any_runtime: Runtime, claimed: Claimed) -> Job:
+    """A clustering of most of the pictures; people call cluster 1 something else."""
+    job = cluster_job(any_runtime, add_dataset(any_runtime, PICTURES), model_name="colors")
+    run_cluster(claimed(any_runtime, job.id))
+    with any_runtime.db.write() as session:
+        clustering = session.scalars(select(Clustering)).one()
+        perform(session, "default", clustering.id, Rename(cluster_id=1, label="warm"))
+    return job
+
+
+def test_a_dataset_is_assigned_to_the_clusters_of_a_model(
+    any_runtime: Runtime, claimed: Claimed, trained: Job
+) -> None:
+    dataset_id = add_dataset(any_runtime, PICTURES[::-1], LABELS[::-1])
+    job = create(any_runtime, PredictRequest(model="colors", dataset_id=dataset_id))
+
+    run_predict(claimed(any_runtime, job.id))
+
+    result = result_of(any_runtime, job)
+    clustering = clustering_of(any_runtime, job)
+    assert set(result) == {"clustering_id", "model", "metrics"}
+    assert result["clustering_id"] == clustering.id
+    assert result["model"] == {"name": "colors", "version": 1}
+    assert result["metrics"]["temi"]["accuracy"] > 0.9
+    assert result["metrics"]["kmeans"] is None
+    assert (clustering.dataset_id, clustering.model_name) == (dataset_id, "colors")
+    before, after = assignments(any_runtime, trained), assignments(any_runtime, job)[::-1]
+    assert [cluster for cluster, _ in after] == [cluster for cluster, _ in before]
+    np.testing.assert_allclose([p for _, p in after], [p for _, p in before], atol=1e-5)
+    with any_runtime.db.read() as session:
+        clusters = session.scalars(
+            select(Cluster)
+            .where(Cluster.clustering_id == clustering.id)
+            .order_by(Cluster.cluster_id)
+        ).all()
+    assert [cluster.label for cluster in clusters] == ["cluster 0", "warm", "cluster 2"]
+    assert sum(cluster.size for cluster in clusters) == 30
+
+
+def test_fewer_images_than_clusters_are_fine(runtime: Runtime, claimed: Claimed) -> None:
+    trained = cluster_job(runtime, add_dataset(runtime, PICTURES), model_name="colors")
+    run_cluster(claimed(runtime, trained.id))
+    dataset_id = add_dataset(runtime, PICTURES[:1], LABELS[:1])
+    job = create(runtime, PredictRequest(model="colors/versions/1", dataset_id=dataset_id))
+
+    run_predict(claimed(runtime, job.id))
+
+    assert len(assignments(runtime, job)) == 1
+
+
+def test_other_weights_are_refused(
+    runtime: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset_id = add_dataset(runtime, PICTURES)
+    trained = cluster_job(runtime, dataset_id, model_name="colors")
+    run_cluster(claimed(runtime, trained.id))
+    job = create(runtime, PredictRequest(model="colors@latest", dataset_id=dataset_id))
+    monkeypatch.setattr("app.core.models.files._load_backbone", lambda *_: tiny_backbone(seed=1))
+
+    with pytest.raises(ModelIntegrity):
+        run_predict(claimed(runtime, job.id))
+
+
+def test_what_is_not_there_is_said_beforehand(any_runtime: Runtime, trained: Job) -> None:
+    dataset_id = trained.dataset_id
+    for model in ("nothing", "colors@nothing", "colors/versions/7", "colors/versions/x", "a/b"):
+        with pytest.raises(NotFound, match="model"):
+            create(any_runtime, PredictRequest(model=model, dataset_id=dataset_id))
+    with pytest.raises(NotFound, match="dataset"):
+        create(any_runtime, PredictRequest(model="colors", dataset_id="ds_nothing"))
+    with any_runtime.db.write() as session:
+        session.get_one(Dataset, dataset_id).status = "ingesting"
+    with pytest.raises(DatasetNotReady):
+        create(any_runtime, PredictRequest(model="colors", dataset_id=dataset_id))

@@ -1,0 +1,61 @@
+"""The sweep that removes what nothing refers to."""
+
+import time
+
+import pytest
+
+from app.core.datasets.uploads import create_upload, upload_key
+from app.core.platform.tables import CondemnedBlob
+from app.core.runtime import Runtime
+from app.core.storage import blob_key
+from app.core.storage.gc.collector import parts
+from tests.conftest import MakeSettings
+from worker.supervision import cleaner as cleaning
+from worker.supervision.cleaner import Cleaner
+
+
+def test_everything_that_is_due_goes_in_one_round(make_settings: MakeSettings) -> None:
+    runtime = Runtime(make_settings(delete_grace_seconds=0))
+    sha256 = "ab" * 32
+    runtime.storage.write(blob_key(sha256), b"x")
+    with runtime.db.write() as session:
+        session.add(CondemnedBlob(sha256=sha256))
+        upload = create_upload(session, tenant="t", length=1, attributes={}, hours=-1)
+    runtime.storage.write(upload_key(upload.id), b"x")
+    clean = Cleaner(runtime)
+    assert clean() == 2
+    assert clean() == 0
+    assert not [path for path in runtime.settings.blob_dir.rglob("*") if path.is_file()]
+    runtime.db.dispose()
+
+
+def test_lost_files_are_looked_for_a_folder_a_minute(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = Runtime(make_settings())
+    now = time.time() + 1e6
+    for key in (blob_key("ab" * 32), "jobs/job_gone/model.safetensors", "models/imp_gone/x"):
+        runtime.storage.write(key, b"x")
+    monkeypatch.setattr(time, "time", lambda: now)
+    clean = Cleaner(runtime)
+    assert clean() == 0
+    removed = 0
+    for minute in range(1, len(parts()) + 1):
+        monkeypatch.setattr(time, "time", lambda minute=minute: now + 60 * minute)
+        found = clean()
+        assert found <= 1
+        assert clean() == 0  # once a minute
+        removed += found
+    assert removed == 3
+    assert not [path for path in runtime.settings.blob_dir.rglob("*") if path.is_file()]
+    runtime.db.dispose()
+
+
+def test_a_broken_disk_does_not_end_the_sweep(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_runtime: Runtime) -> int:
+        raise OSError("disk")
+
+    monkeypatch.setattr(cleaning, "remove_condemned", broken)
+    assert Cleaner(runtime)() == 0

@@ -1,0 +1,91 @@
+"""A worker is listed from its start to its end, with what it is."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from app.core.platform.tables import Worker
+from app.core.runtime import Runtime
+from tests.conftest import MakeSettings
+from tests.waiting import join, wait_until
+from worker.supervision import heartbeat as module
+from worker.supervision.heartbeat import (
+    describe_device,
+    leave,
+    presence,
+    say_hello_while,
+    takes,
+    worker_name,
+)
+
+
+def listed(runtime: Runtime) -> Worker | None:
+    with runtime.db.read() as session:
+        return session.get(Worker, worker_name())
+
+
+def test_it_says_what_it_does_until_it_leaves(any_runtime: Runtime) -> None:
+    stopping = threading.Event()
+    thread = say_hello_while(any_runtime, stopping)
+    wait_until(lambda: listed(any_runtime))
+    found = listed(any_runtime)
+    assert found is not None
+    assert (found.pid, found.job_id) == (os.getpid(), None)
+    assert found.takes == list(takes(any_runtime.settings))
+    presence.working("job_1", "embed")
+    wait_until(lambda: getattr(listed(any_runtime), "stage", None) == "embed")
+    presence.rest()
+    wait_until(lambda: getattr(listed(any_runtime), "job_id", "gone") is None)
+    stopping.set()
+    join(thread)
+    leave(any_runtime)
+    assert listed(any_runtime) is None
+
+
+def test_without_a_gpu_it_is_the_cpu(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "_GPUS", tmp_path)
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: A Chip\n")
+    monkeypatch.setattr(module, "_CPUS", tmp_path / "cpuinfo")
+    assert describe_device(make_settings(torch_threads=3)) == "A Chip, 3 threads"
+    assert describe_device(make_settings(device="cpu")) == "cpu"
+
+
+def test_gpus_are_called_by_their_names(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for slot in ("0000:01:00.0", "0000:02:00.0"):
+        (tmp_path / slot).mkdir()
+        (tmp_path / slot / "information").write_text("Model: \t\t NVIDIA L4\nIRQ: 1\n")
+    monkeypatch.setattr(module, "_GPUS", tmp_path)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert describe_device(make_settings()) == "NVIDIA L4, NVIDIA L4"
+    assert describe_device(make_settings(device="cuda:1")) == "cuda:1: NVIDIA L4, NVIDIA L4"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert "NVIDIA" not in describe_device(make_settings())
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("fpu avx2 fma avx512f avx512_bf16", ("cpu", "gpu", "bfloat16")),
+        ("fpu avx2 fma amx_bf16 amx_tile", ("cpu", "gpu", "bfloat16")),
+        ("fpu avx2 fma avx512f", ("cpu", "gpu")),
+    ],
+)
+def test_jobs_in_bfloat16_are_for_hardware_that_has_it(
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    flags: str,
+    expected: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr(module, "_GPUS", tmp_path / "none")
+    (tmp_path / "cpuinfo").write_text(f"model name\t: A Chip\nflags\t\t: {flags}\n")
+    monkeypatch.setattr(module, "_CPUS", tmp_path / "cpuinfo")
+    assert takes(make_settings()) == expected
+    (tmp_path / "cpuinfo").unlink()
+    assert takes(make_settings()) == ("cpu", "gpu")

@@ -1,0 +1,42 @@
+"""It bites when it is not fed, once, and never after."""
+
+import threading
+import time
+
+from tests.waiting import LONG_SECONDS
+from worker.supervision.watchdog import Watchdog
+
+
+def test_unfed_it_bites_once() -> None:
+    bites: list[float] = []
+    bitten = threading.Event()
+
+    def bite() -> None:
+        bites.append(time.monotonic())
+        bitten.set()
+
+    started = time.monotonic()
+    with Watchdog(0.2, bite) as dog:
+        assert bitten.wait(LONG_SECONDS)
+        time.sleep(0.5)
+        assert dog.has_bitten
+    assert len(bites) == 1
+    assert bites[0] - started >= 0.2
+
+
+def test_fed_it_does_not() -> None:
+    bites: list[str] = []
+    with Watchdog(LONG_SECONDS, lambda: bites.append("bite")) as dog:
+        for _ in range(20):
+            time.sleep(0.01)
+            dog.feed()
+    assert not dog.has_bitten
+    assert bites == []
+
+
+def test_after_its_end_it_does_not() -> None:
+    bites: list[str] = []
+    with Watchdog(LONG_SECONDS, lambda: bites.append("bite")) as dog:
+        pass
+    assert not dog._thread.is_alive()
+    assert bites == []

@@ -1,0 +1,117 @@
+"""A clustering job, stage by stage: load artefacts, call one function of `temi`, save artefacts.
+
+Every artefact is named after what it depends on, so a stage whose artefact exists is skipped:
+after a crash, and in any other job on the same images.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import safetensors.numpy
+import torch
+
+from temi.config import TrainConfig
+from temi.model import ClusterModel
+from temi.training.trainer import TrainReport
+from worker.context import JobContext
+from worker.stages.artifacts import load_json, save_json
+from worker.stages.assignment_files import PlacingFiles
+from worker.stages.base import embed, run_stage
+from worker.stages.curves import TrainingCurve
+from worker.stages.evaluation import evaluate_clustering
+from worker.stages.pairs import PairedJob, mine_pairs
+from worker.stages.registration import (
+    Clustered,
+    NewVersion,
+    default_labels,
+    describe,
+    register_version,
+)
+from worker.stages.resumable import run_resumable
+from worker.stages.training import open_trainer
+
+
+@dataclass(frozen=True)
+class ClusterJob(PairedJob):
+    """The names of a job's artefacts, and the ways to load them."""
+
+    @cached_property
+    def config(self) -> TrainConfig:
+        return TrainConfig.from_dict(self.context.job.config["train"])
+
+    @property
+    def n_neighbors(self) -> int:
+        assert self.config.n_neighbors is not None  # resolved when the job was created
+        return self.config.n_neighbors
+
+    @property
+    def n_clusters(self) -> int:
+        return self.config.n_clusters
+
+    @property
+    def model_key(self) -> str:
+        return f"{self.folder}/model.safetensors"
+
+    @property
+    def training_key(self) -> str:
+        return f"{self.folder}/training.json"
+
+    def model(self) -> ClusterModel:
+        tensors = safetensors.numpy.load(self.storage.read(self.model_key))
+        return ClusterModel.from_tensors(tensors, self.config.temperature)
+
+
+def run_cluster(context: JobContext) -> None:
+    torch.set_num_threads(context.runtime.settings.threads)
+    job = ClusterJob(context)
+    embed(job)
+    mine_pairs(job)
+    run_stage(context, "train", lambda: train(job), done=job.storage.exists(job.training_key))
+    run_stage(context, "evaluate", lambda: evaluate(job), done=PlacingFiles(job).done)
+    register(job)
+
+
+def train(job: ClusterJob) -> None:
+    features = job.training.features()
+    curve = TrainingCurve(job.context, features, job.n_clusters)
+    with open_trainer(job.context, features, job.neighbors.ids(), job.config) as trainer:
+
+        def save(report: TrainReport) -> None:
+            job.storage.write(job.model_key, safetensors.numpy.save(trainer.finish().tensors()))
+            summary = {"steps": trainer.step, "loss": report.loss, "settled": report.settled}
+            save_json(job.storage, job.training_key, summary)
+
+        run_resumable(job, "train", trainer, show=partial(curve.show, trainer), save=save)
+
+
+def evaluate(job: ClusterJob) -> None:
+    metrics, placing = evaluate_clustering(
+        job.context,
+        job.embedding.features(),
+        job.model(),
+        job.config,
+        job.neighbors.ids(),
+        job.training.rows,
+    )
+    PlacingFiles(job).save(metrics, placing)
+
+
+def register(job: ClusterJob) -> None:
+    found = PlacingFiles(job)
+    metrics = found.metrics() | {
+        "training": load_json(job.storage, job.training_key),
+        "neighbors": job.neighbors.summary(),
+    }
+    clustered = Clustered(
+        placing=found.placing(),
+        metrics=metrics,
+        labels=default_labels(job.n_clusters),
+        embedding_folder=job.embedding.folder,
+    )
+    version = NewVersion(
+        name=job.context.job.config["model_name"],
+        manifest=describe(job.context, job.backbone, job.config, clustered),
+        tensors={"model.safetensors": job.storage.read(job.model_key)},
+    )
+    register_version(job.context, version, clustered)
+    job.storage.delete(job.checkpoint_key)

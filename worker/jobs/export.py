@@ -1,0 +1,162 @@
+"""A clustering to a file. A crash starts it anew; its row and the end of the job are one commit."""
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.core.clusterings.revisions import (
+    LabelFilter,
+    LabelledImage,
+    RevisionView,
+    iterate_pages,
+    open_revision,
+)
+from app.core.clusterings.rows import get_clustering
+from app.core.exports.files import export_key
+from app.core.exports.formats import FORMATS
+from app.core.exports.source import ExportSource
+from app.core.jobs.lifecycle import Progress, finish
+from app.core.platform.activity import report_activity
+from app.core.platform.errors import NotFound
+from app.core.platform.ids import new_id
+from app.core.platform.tables import Clustering, Dataset, Export
+from app.core.storage import blob_key
+from worker.context import JobContext, Meter
+
+_BLOCK = 1024 * 1024
+_FILTERS = ("cluster_ids", "min_probability", "include_excluded")
+
+
+@dataclass(frozen=True)
+class _Written:
+    image_count: int
+    bytes: int
+    sha256: str
+
+
+def run_export(context: JobContext) -> None:
+    started = time.monotonic()
+    with context.runtime.db.read() as session:
+        clustering = get_clustering(
+            session, context.job.tenant, context.job.config["clustering_id"]
+        )
+        view = open_revision(session, clustering, context.job.config["revision"])
+        dataset = session.get_one(Dataset, clustering.dataset_id)
+    meter = context.meter("export", total=clustering.image_count)
+    rows = _Rows(context, view, meter)
+    source = _source(context, clustering, dataset, rows)
+    written = _write(context, source, rows)
+    context.record_timing("export", time.monotonic() - started, skipped=False)
+    _complete(context, written, Progress("export", meter.completed, meter.completed))
+
+
+class _Rows:
+    """The rows that were asked for, counted; the meter counts those that were looked at."""
+
+    def __init__(self, context: JobContext, view: RevisionView, meter: Meter) -> None:
+        config = context.job.config
+        chosen = config["cluster_ids"]
+        self.wanted = LabelFilter(
+            cluster_ids=None if chosen is None else frozenset(chosen),
+            min_probability=config["min_probability"],
+            include_excluded=config["include_excluded"],
+        )
+        self.view = view
+        self.count = 0
+        self._db = context.runtime.db
+        self._page = FORMATS[config["format"]].page
+        self._meter = meter
+
+    def pages(self) -> Iterator[list[LabelledImage]]:
+        for page in iterate_pages(self._db, self.view, self._page):
+            if kept := [row for row in page if self.wanted.keeps(row)]:
+                yield kept
+            self.count += len(kept)
+            self._meter.advance(len(page))
+
+    @property
+    def clusters(self) -> dict[int, str]:
+        chosen = self.wanted.cluster_ids
+        return {n: label for n, label in self.view.labels.items() if chosen is None or n in chosen}
+
+
+def _source(
+    context: JobContext, clustering: Clustering, dataset: Dataset, rows: _Rows
+) -> ExportSource:
+    storage, settings = context.runtime.storage, context.runtime.settings
+    return ExportSource(
+        clustering_id=clustering.id,
+        revision=rows.view.revision,
+        model=f"{clustering.model_name}/versions/{clustering.model_version}",
+        dataset_name=dataset.name,
+        created_at=clustering.created_at,
+        clusters=rows.clusters,
+        pages=rows.pages,
+        read_image=lambda sha256: storage.read(blob_key(sha256)),
+        scratch=settings.temporary_dir,
+    )
+
+
+def _key(context: JobContext) -> str:
+    return export_key(context.job.id, context.job.config["filename"])
+
+
+def _write(context: JobContext, source: ExportSource, rows: _Rows) -> _Written:
+    format_ = FORMATS[context.job.config["format"]]
+    with context.runtime.storage.writing(_key(context)) as file:
+        format_.write(source, file)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        sha256 = _sha256(file)
+    return _Written(image_count=rows.count, bytes=size, sha256=sha256)
+
+
+def _sha256(file: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    while block := file.read(_BLOCK):
+        digest.update(block)
+        report_activity()
+    return digest.hexdigest()
+
+
+def _complete(context: JobContext, written: _Written, progress: Progress) -> None:
+    job, export_id = context.job, new_id("exp")
+    with context.transaction() as session:
+        _hold_clustering(session, job.config["clustering_id"])
+        session.add(
+            Export(
+                id=export_id,
+                tenant=job.tenant,
+                job_id=job.id,
+                clustering_id=job.config["clustering_id"],
+                revision=job.config["revision"],
+                format=job.config["format"],
+                filters={name: job.config[name] for name in _FILTERS},
+                storage_key=_key(context),
+                filename=job.config["filename"],
+                media_type=FORMATS[job.config["format"]].media_type,
+                **vars(written),
+            )
+        )
+        session.flush()
+        result: dict[str, Any] = {
+            "export_id": export_id,
+            "format": job.config["format"],
+            "image_count": written.image_count,
+            "bytes": written.bytes,
+            "revision": job.config["revision"],
+        }
+        finish(session, job.id, context.fence, status="succeeded", result=result, progress=progress)
+
+
+def _hold_clustering(session: Session, clustering_id: str) -> None:
+    """It may have been deleted since the last page was read."""
+    query = select(Clustering.id).where(Clustering.id == clustering_id)
+    if session.scalar(query.with_for_update(read=True, key_share=True)) is None:
+        raise NotFound(f"There is no clustering {clustering_id}.")

@@ -1,0 +1,1 @@
+"""The stages that jobs are made of: embedding, neighbors, training, evaluation, registration."""

@@ -1,0 +1,233 @@
+"""Images of a dataset to one array of features; what was embedded before is not embedded again.
+
+An embedding is a folder with `hashes.npy`, the sha256 of every image in the order of the dataset,
+and then `features.npy`, the same rows as features. New images are embedded in shards that
+survive a crash.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy import select
+
+from app.core.datasets.embeddings import add_embedding, earlier_folders
+from app.core.jobs.shards import Piece
+from app.core.platform.activity import report_activity
+from app.core.platform.actor import DEFAULT_TENANT
+from app.core.platform.errors import Conflict
+from app.core.platform.resources import needs_of
+from app.core.platform.tables import Image
+from app.core.storage import Storage, blob_key
+from temi.backbones.base import Backbone
+from temi.backbones.cropping import CentralSquare
+from temi.backbones.embedding import embed_images
+from temi.backbones.preprocessing import Square
+from worker.context import JobContext, Meter
+from worker.stages.artifacts import content_key, gather_rows, load_array, save_array
+from worker.stages.embedding_reuse import Hashes, Plan, plan_reuse
+from worker.stages.prefetch import prefetch
+from worker.stages.sharded_stage import Advance, Cut
+
+# To be raised when the same images and model give other features than before.
+_FEATURES = 4
+_EARLIER = 8  # embeddings that are looked at for known images
+_FETCH_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class EmbeddingFiles:
+    """Images and model decide the features, so a tenant's jobs on the same two share a folder.
+
+    Tenants share none: who finds features already made learns that another has these images.
+    """
+
+    storage: Storage
+    tenant: str
+    fingerprint: str | None
+    backbone_key: str
+
+    @classmethod
+    def of(cls, context: JobContext, backbone: Backbone) -> "EmbeddingFiles":
+        key = content_key(
+            _FEATURES,
+            backbone.name,
+            backbone.weights_hash,
+            backbone.preprocessing.as_dict(),
+            backbone.precision,
+        )
+        job = context.job
+        return cls(context.runtime.storage, job.tenant, job.dataset_fingerprint, key)
+
+    @cached_property
+    def folder(self) -> str:
+        owner = [] if self.tenant == DEFAULT_TENANT else [self.tenant]
+        return "embeddings/" + content_key(self.backbone_key, self.fingerprint, *owner)
+
+    @property
+    def features_key(self) -> str:
+        return f"{self.folder}/features.npy"
+
+    @property
+    def hashes_key(self) -> str:
+        return f"{self.folder}/hashes.npy"
+
+    @property
+    def done(self) -> bool:
+        return self.storage.exists(self.features_key)
+
+    def features(self) -> npt.NDArray[np.float32]:
+        return load_array(self.storage, self.features_key)
+
+    def hashes(self) -> Hashes:
+        return load_array(self.storage, self.hashes_key)
+
+
+def embed_dataset(
+    context: JobContext, backbone: Backbone, files: EmbeddingFiles, stage: str = "embed"
+) -> None:
+    """Make the files unless they are there, and list them as this dataset's in any case."""
+    hashes = files.hashes() if files.done else dataset_hashes(context)
+    _list(context, files, len(hashes))
+    if files.done:
+        return
+    save_array(files.storage, files.hashes_key, hashes)
+    size = context.runtime.settings.embed_shard
+    with context.computing():
+        plan = plan_reuse(files.storage, files.folder, hashes, _earlier(context, files), size)
+    count, new = len(hashes), sum(len(shard) for shard in plan.shards.values())
+    context.log(f"{new:,} of {count:,} images are to be embedded; {plan.reused:,} were before.")
+    meter = context.meter(stage, total=count, completed=count - new)
+    _embed_shards(context, backbone, files, plan, meter)
+    join_pieces(files.storage, files.features_key, plan)
+
+
+def _embed_shards(
+    context: JobContext, backbone: Backbone, files: EmbeddingFiles, plan: Plan, meter: Meter
+) -> None:
+    """With the help of whoever has nothing else to do."""
+    if not plan.shards:
+        return
+    new = np.concatenate(list(plan.shards.values()))
+    name = content_key(list(plan.shards))
+    hashes_key = f"{files.folder}/new-{name}.npy"
+    if len(plan.shards) > 1:
+        save_array(files.storage, hashes_key, new)
+    starts = np.cumsum([0, *(len(shard) for shard in plan.shards.values())]).tolist()
+    cut = Cut(
+        context=context,
+        stage=meter.stage,
+        plan_key=f"{files.folder}/plan-{name}.json",
+        plan={
+            "task": "embed",
+            "folder": files.folder,
+            "hashes": hashes_key,
+            "device": backbone.device.type,
+            "backend": backbone.backend.name,
+        },
+        pieces=[
+            Piece(key, start, len(shard))
+            for (key, shard), start in zip(plan.shards.items(), starts, strict=False)
+        ],
+        needs=needs_of(context.job.kind),
+    )
+    # Another job on the same images may be first.
+    cut.run(Embedder(context, backbone, new), meter, overtaken=lambda: files.done)
+    files.storage.delete(hashes_key)
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """Makes shards."""
+
+    context: JobContext
+    backbone: Backbone
+    hashes: Hashes  # of all images that are to be embedded
+
+    def __call__(self, piece: Piece, advance: Advance) -> npt.NDArray[np.float32]:
+        square = self.backbone.preprocessing.square
+        threads = self.context.runtime.settings.threads
+        rows = self.hashes[piece.first : piece.first + piece.rows]
+        images = read_ahead(self.context, (row.tobytes() for row in rows), square)
+        batches = []
+        for batch in embed_images(self.backbone, images, threads=threads):
+            batches.append(batch)
+            advance(len(batch))
+        return np.concatenate(batches)
+
+
+def join_pieces(storage: Storage, features_key: str, plan: Plan) -> None:
+    """The features out of all pieces; shards among them are then dropped."""
+    try:
+        gather_rows(storage, features_key, plan.pieces, plan.piece, plan.row)
+    except FileNotFoundError:
+        # Another job on the same images was first: it drops shards only after it has joined them.
+        if not storage.exists(features_key):
+            raise
+    for key in plan.shards:
+        storage.delete(key)
+
+
+def dataset_hashes(context: JobContext) -> Hashes:
+    """sha256 of every image, in the order of the dataset: (N, 32)."""
+    statement = select(Image.sha256).where(Image.dataset_id == context.job.dataset_id)
+    digest = bytearray()
+    with context.runtime.db.read() as session:
+        rows = session.scalars(
+            statement.order_by(Image.position).execution_options(yield_per=_FETCH_ROWS)
+        )
+        for page in rows.partitions():
+            digest += bytes.fromhex("".join(page))
+            report_activity()
+    fingerprint = context.job.dataset_fingerprint
+    if fingerprint is not None and hashlib.sha256(digest).hexdigest() != fingerprint:
+        raise Conflict("The dataset's images are no longer those that the job was created for.")
+    return np.frombuffer(digest, dtype=np.uint8).reshape(-1, 32)
+
+
+def read_ahead(
+    context: JobContext, hashes: Iterable[bytes], square: CentralSquare
+) -> Iterator[Callable[[], Square]]:
+    """The part of each picture that a backbone sees, made when it is called.
+
+    A server takes its time for each image: the next ones are asked for meanwhile.
+    """
+    waits = context.runtime.storage.reads_at_once
+    if waits == 1:
+        return (partial(_read_square, context, sha256, square) for sha256 in hashes)
+    contents = prefetch(partial(_read, context), hashes, threads=waits)
+    return (partial(context.runtime.decoders.cut_square, data, square) for data in contents)
+
+
+def _read_square(context: JobContext, sha256: bytes, square: CentralSquare) -> Square:
+    return context.runtime.decoders.cut_square(_read(context, sha256), square)
+
+
+def _read(context: JobContext, sha256: bytes) -> bytes:
+    return context.runtime.storage.read(blob_key(sha256.hex()))
+
+
+def _list(context: JobContext, files: EmbeddingFiles, rows: int) -> None:
+    with context.transaction() as session:
+        add_embedding(
+            session,
+            dataset_id=context.job.dataset_id,
+            backbone_key=files.backbone_key,
+            fingerprint=files.fingerprint or "",
+            folder=files.folder,
+            rows=rows,
+        )
+
+
+def _earlier(context: JobContext, files: EmbeddingFiles) -> Sequence[str]:
+    with context.runtime.db.read() as session:
+        return earlier_folders(
+            session,
+            context.job.dataset_id,
+            files.backbone_key,
+            beside=files.folder,
+            limit=_EARLIER,
+        )

@@ -1,0 +1,151 @@
+"""Neighbors of large collections: rows in parts, each a piece for whichever worker is free.
+
+All of them share one plan, with the cells that were trained for it, as a file.
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
+
+from app.core.jobs.shards import Piece
+from app.core.storage import Storage
+from temi.neighbors.parts import CellPlan, PartSearch
+from temi.neighbors.search import Neighbors
+from worker.context import JobContext
+from worker.stages.artifacts import content_key, load_array
+from worker.stages.sharded_stage import Advance, Cut
+
+_STAGE = "mine"
+Ids = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mining:
+    """What is searched, and what its files are called."""
+
+    context: JobContext
+    features: npt.NDArray[np.float32]
+    features_key: str
+    name: str  # of the neighbors, to begin the keys of all files with
+    k: int
+
+    @property
+    def storage(self) -> Storage:
+        return self.context.runtime.storage
+
+    @property
+    def cells_key(self) -> str:
+        return f"{self.name}-cells.safetensors"
+
+    def run(self) -> Neighbors:
+        search = self._begin()
+        while True:
+            ids = self._search(search)
+            with self.context.computing():
+                found = search.judge(ids)
+            if found is not None:
+                return Neighbors(method="approximate", **vars(found))
+            if search.plan is None:
+                return Neighbors(ids=ids, method="exact", recall=1.0)
+            self.context.log("Too many neighbors were missed; more cells are looked at.")
+            with self.context.computing():
+                search = search.widened()
+
+    def drop_files(self) -> None:
+        """Once the neighbors are kept."""
+        self.storage.delete(self.cells_key)
+
+    def _begin(self) -> PartSearch:
+        """With the cells of an earlier attempt, for parts that were found in them are there."""
+        with self.context.computing():  # k-means of faiss says nothing until it is done
+            return self._search_of_cells()
+
+    def _search_of_cells(self) -> PartSearch:
+        k = min(self.k, len(self.features) - 1)
+        if self.storage.exists(self.cells_key):
+            plan = load_cells(self.storage, self.cells_key)
+            return PartSearch.resume(self.features, k, plan=plan)
+        search = PartSearch.begin(
+            self.features, k, memory_bytes=self.context.runtime.settings.mine_bytes
+        )
+        if search.plan is not None:
+            self.storage.write(self.cells_key, safetensors.numpy.save(search.plan.arrays()))
+        return search
+
+    def _search(self, search: PartSearch) -> Ids:
+        cut = self._cut(search)
+        cut.run(Miner(search), self.context.meter(_STAGE, total=len(self.features)))
+        ids = np.empty((len(self.features), search.k), dtype=np.int64)
+        for piece in cut.pieces:
+            search.put(ids, _rows(piece), load_array(self.storage, piece.key))
+        for piece in cut.pieces:
+            self.storage.delete(piece.key)
+        return ids
+
+    def _cut(self, search: PartSearch) -> Cut:
+        rows, n = self.context.runtime.settings.mine_shard, len(self.features)
+        plan = {
+            "task": "mine",
+            "features": self.features_key,
+            "k": search.k,
+            "cells": None if search.plan is None else self.cells_key,
+            "probes": None if search.plan is None else search.plan.probes,
+        }
+        name = content_key(plan, rows, _digest(search.plan))
+        return Cut(
+            context=self.context,
+            stage=_STAGE,
+            plan_key=f"{self.name}-plan-{name}.json",
+            plan=plan,
+            pieces=[
+                Piece(f"{self.name}-part-{name}-{start}.npy", start, min(rows, n - start))
+                for start in range(0, n, rows)
+            ],
+            needs="cpu",
+        )
+
+
+@dataclass(frozen=True)
+class Miner:
+    search: PartSearch
+
+    def __call__(self, piece: Piece, advance: Advance) -> Ids:
+        told = 0
+
+        def tell(done: int, _total: int) -> None:
+            nonlocal told
+            if done > told:
+                advance(done - told)
+                told = done
+
+        return self.search.find(_rows(piece), tell)
+
+
+def miner(context: JobContext, _stage: str, plan: dict[str, Any]) -> Miner:
+    """For a worker that does not hold the job."""
+    storage = context.runtime.storage
+    cells = None
+    if plan["cells"] is not None:
+        cells = replace(load_cells(storage, plan["cells"]), probes=plan["probes"])
+    features = load_array(storage, plan["features"])
+    with context.computing():
+        search = PartSearch.resume(features, plan["k"], plan=cells)
+    return Miner(search)
+
+
+def load_cells(storage: Storage, key: str) -> CellPlan:
+    return CellPlan.from_arrays(safetensors.numpy.load(storage.read(key)))
+
+
+def _rows(piece: Piece) -> slice:
+    return slice(piece.first, piece.first + piece.rows)
+
+
+def _digest(plan: CellPlan | None) -> str | None:
+    if plan is None:
+        return None
+    return hashlib.sha256(plan.centroids.tobytes() + plan.cell_of.tobytes()).hexdigest()

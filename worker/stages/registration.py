@@ -1,0 +1,187 @@
+"""The last stage: model files, then every row of the result in one transaction."""
+
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from app.core.clusterings.rows import (
+    Assigned,
+    add_assignments,
+    add_clusters,
+    cluster_label,
+    refresh_clusters,
+)
+from app.core.jobs.lifecycle import Progress, finish
+from app.core.models import add_version
+from app.core.platform.activity import reporting
+from app.core.platform.ids import new_id
+from app.core.platform.tables import Cluster, Clustering, Image
+from temi.backbones.base import Backbone
+from temi.config import TrainConfig
+from worker.context import JobContext
+from worker.stages.evaluation import Placing
+
+_PACKAGES = ("torch", "timm", "numpy", "safetensors", "temi-service")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clustered:
+    """What a job found out about its dataset."""
+
+    placing: Placing
+    metrics: dict[str, Any]
+    labels: Sequence[str]  # the name of every cluster, by number
+    embedding_folder: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewVersion:
+    """A model that a job has made, ready to be registered."""
+
+    name: str
+    manifest: dict[str, Any]
+    tensors: dict[str, bytes]  # file name -> safetensors
+
+
+def default_labels(n_clusters: int) -> list[str]:
+    return [cluster_label(number) for number in range(n_clusters)]
+
+
+def describe(
+    context: JobContext, backbone: Backbone, config: TrainConfig, clustered: Clustered
+) -> dict[str, Any]:
+    """The manifest: all that is needed to use the model, and to know where it came from."""
+    return {
+        "format": 1,
+        "backbone": backbone.name,
+        "weights_sha256": backbone.weights_hash,
+        "preprocessing": backbone.preprocessing.as_dict(),
+        "precision": backbone.precision,
+        "feature_dim": backbone.dim,
+        "n_clusters": config.n_clusters,
+        "temperature": config.temperature,
+        "clusters": [{"cluster_id": i, "label": label} for i, label in enumerate(clustered.labels)],
+        "config": config.as_dict(),
+        "seed": config.seed,
+        "metrics": clustered.metrics,
+        "dataset": {
+            "id": context.job.dataset_id,
+            "fingerprint": context.job.dataset_fingerprint,
+        },
+        "packages": {name: importlib.metadata.version(name) for name in _PACKAGES},
+    }
+
+
+def register_version(context: JobContext, version: NewVersion, clustered: Clustered) -> None:
+    """A new version of a model, the clustering that it gives, and the end of the job."""
+    context.meter("register", total=len(clustered.placing.cluster))
+    folder = f"models/{context.job.id}"
+    files = _write_files(context, folder, version)
+    ids = image_ids(context)
+    clustering_id = new_id("cl")
+    with context.transaction() as session:
+        row = add_version(
+            session,
+            tenant=context.job.tenant,
+            name=version.name,
+            job_id=context.job.id,
+            clustering_id=clustering_id,
+            folder=folder,
+            manifest=version.manifest,
+            files=files,
+        )
+        model = {"name": version.name, "version": row.version}
+        _finish(context, session, clustering_id, model, clustered, ids)
+
+
+def register_prediction(context: JobContext, name: str, version: int, clustered: Clustered) -> None:
+    """A clustering by a model that is already there, and the end of the job."""
+    context.meter("register", total=len(clustered.placing.cluster))
+    ids = image_ids(context)
+    with context.transaction() as session:
+        model = {"name": name, "version": version}
+        _finish(context, session, new_id("cl"), model, clustered, ids)
+
+
+def _finish(
+    context: JobContext,
+    session: Session,
+    clustering_id: str,
+    model: dict[str, Any],
+    clustered: Clustered,
+    ids: Sequence[str],
+) -> None:
+    count = len(ids)
+    clustering = Clustering(
+        id=clustering_id,
+        tenant=context.job.tenant,
+        job_id=context.job.id,
+        dataset_id=context.job.dataset_id,
+        dataset_fingerprint=context.job.dataset_fingerprint,
+        embedding_folder=clustered.embedding_folder,
+        model_name=model["name"],
+        model_version=model["version"],
+        n_clusters=len(clustered.labels),
+        image_count=count,
+        metrics=clustered.metrics,
+    )
+    add_clustering(session, clustering, placed(ids, clustered.placing))
+    name_clusters(session, clustering_id, clustered.labels)
+    result = {"clustering_id": clustering_id, "model": model, "metrics": clustered.metrics}
+    finish(
+        session,
+        context.job.id,
+        context.fence,
+        status="succeeded",
+        result=result,
+        progress=Progress("register", count, count),
+    )
+
+
+def _write_files(context: JobContext, folder: str, version: NewVersion) -> dict[str, str]:
+    manifest = json.dumps(version.manifest, indent=2, sort_keys=True).encode()
+    files = {**version.tensors, "manifest.json": manifest}
+    for name, data in files.items():
+        context.runtime.storage.write(f"{folder}/{name}", data)
+    return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+
+
+def add_clustering(session: Session, clustering: Clustering, rows: Iterable[Assigned]) -> None:
+    """A clustering with all its clusters and assignments."""
+    session.add(clustering)
+    session.flush()
+    add_clusters(session, clustering.id, range(clustering.n_clusters))
+    add_assignments(session, clustering.id, rows)
+    refresh_clusters(session, clustering.id)
+
+
+def name_clusters(session: Session, clustering_id: str, labels: Sequence[str]) -> None:
+    """Names that differ from those that every cluster starts with."""
+    named = [
+        {"clustering_id": clustering_id, "cluster_id": number, "label": label}
+        for number, label in enumerate(labels)
+        if label != cluster_label(number)
+    ]
+    if named:
+        session.execute(update(Cluster), named)
+
+
+def placed(ids: Sequence[str], placing: Placing) -> Iterator[Assigned]:
+    """Rows for the database, in the order of the dataset."""
+    columns = (placing.cluster, placing.probability, placing.margin, placing.distance)
+    for image_id, *values in zip(ids, *columns, strict=True):
+        cluster_id, probability, margin, distance = values
+        yield Assigned(image_id, int(cluster_id), *map(float, (probability, margin, distance)))
+
+
+def image_ids(context: JobContext) -> list[str]:
+    """In the order of the dataset."""
+    statement = select(Image.id).where(Image.dataset_id == context.job.dataset_id)
+    with context.runtime.db.read() as session:
+        return list(reporting(session.scalars(statement.order_by(Image.position))))

@@ -1,0 +1,1 @@
+"""The worker process: claims jobs and shards, supervises their processes, keeps the leases."""
