@@ -24,7 +24,6 @@ def gc(
     as_json: AsJson = False,
 ) -> None:
     """Remove files that nothing refers to from the storage of the settings."""
-    from app.core.storage.gc.collector import collect
     from app.core.storage.gc.retention import is_held
 
     files: dict[str, int] = defaultdict(int)
@@ -33,7 +32,7 @@ def gc(
         with runtime.db.read() as session:
             if is_held(session) and not dry_run:
                 notices.print("A backup is being made; nothing is removed before it ends.")
-        for garbage in collect(runtime, dry_run=dry_run):
+        for garbage in runtime.collector.collect(dry_run=dry_run):
             kind = _NAMES.get(garbage.kind, garbage.kind)
             files[kind] += len(garbage.files)
             sizes[kind] += garbage.bytes

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 from sqlalchemy import text
 
@@ -19,7 +18,7 @@ from app.core.jobs.queue import check_broker
 from app.core.jobs.queue_stats import Load, read_load
 from app.core.jobs.workers import taken_resources
 from app.core.platform.migrations import is_current
-from app.core.platform.probe import Look, Lookout
+from app.core.platform.probe import CheckResult, Look, Lookout
 from app.core.platform.resources import needs_of
 from app.core.platform.settings import GiB
 from app.core.runtime import Runtime
@@ -29,20 +28,6 @@ PATIENCE_SECONDS = 2.5
 _LOW_BYTES, _LOW_SHARE = 1 * GiB, 0.05
 _LONG_WAIT = 60.0
 _BY_DATABASE = ("migrations", "workers")  # nothing is known of them without it
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A `warning` is worth a look, but the service does its work."""
-
-    status: Literal["ok", "warning", "starting", "failed", "unknown"]
-    seconds: float
-    detail: str | None = None
-    hint: str | None = None  # what to do about it
-
-    @property
-    def ok(self) -> bool:
-        return self.status in ("ok", "warning")
 
 
 @dataclass(frozen=True)
@@ -124,18 +109,18 @@ CHECKS: dict[str, Check] = {
 class Health:
     """The checks of one process; `models` tells how far an API is with those in use."""
 
-    def __init__(self, runtime: Runtime, models: Callable[[], Finding] | None = None) -> None:
+    def __init__(self, runtime: Runtime, models: Callable[[], CheckResult] | None = None) -> None:
         self._models = models
         self._lookouts = {
             name: Lookout(partial(_find, check, runtime)) for name, check in CHECKS.items()
         }
 
-    def look(self) -> dict[str, Finding]:
+    def look(self) -> dict[str, CheckResult]:
         looks = self._start()
         wait(looks.values(), timeout=PATIENCE_SECONDS)
         return _findings(looks)
 
-    async def look_beside(self) -> dict[str, Finding]:
+    async def look_beside(self) -> dict[str, CheckResult]:
         """The same, without a thread of the pool: requests that hang may hold all of those."""
         looks = self._start()
         waited_for = [asyncio.wrap_future(look) for look in looks.values()]
@@ -145,22 +130,26 @@ class Health:
         found = _findings(looks)
         return found if self._models is None else {**found, "models": self._models()}
 
-    def _start(self) -> dict[str, Look[Finding]]:
+    def _start(self) -> dict[str, Look[CheckResult]]:
         return {name: lookout.start() for name, lookout in self._lookouts.items()}
 
 
-def _find(check: Check, runtime: Runtime) -> Finding:
+def _find(check: Check, runtime: Runtime) -> CheckResult:
     started = time.monotonic()
     try:
         warning = check.look(runtime)
     except Exception as error:  # noqa: BLE001 - whatever is wrong is the finding
         detail = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
-        return Finding("failed", time.monotonic() - started, detail, check.hint)
+        return CheckResult("failed", time.monotonic() - started, detail, check.hint)
     seconds = time.monotonic() - started
-    return Finding("warning", seconds, warning, check.hint) if warning else Finding("ok", seconds)
+    return (
+        CheckResult("warning", seconds, warning, check.hint)
+        if warning
+        else CheckResult("ok", seconds)
+    )
 
 
-def _findings(looks: Mapping[str, Look[Finding]]) -> dict[str, Finding]:
+def _findings(looks: Mapping[str, Look[CheckResult]]) -> dict[str, CheckResult]:
     found = {
         name: look.result() if look.done() else _no_answer(name, look)
         for name, look in looks.items()
@@ -168,10 +157,10 @@ def _findings(looks: Mapping[str, Look[Finding]]) -> dict[str, Finding]:
     if not found["database"].ok:
         for name in (name for name in _BY_DATABASE if not found[name].ok):
             seconds = found[name].seconds
-            found[name] = Finding("unknown", seconds, "not to be known without the database")
+            found[name] = CheckResult("unknown", seconds, "not to be known without the database")
     return found
 
 
-def _no_answer(name: str, look: Look[Finding]) -> Finding:
+def _no_answer(name: str, look: Look[CheckResult]) -> CheckResult:
     seconds = time.monotonic() - look.started
-    return Finding("failed", seconds, f"no answer for {seconds:.1f} s", CHECKS[name].hint)
+    return CheckResult("failed", seconds, f"no answer for {seconds:.1f} s", CHECKS[name].hint)

@@ -6,12 +6,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from app.core.datasets.archives import ArchiveLimits
+from app.core.datasets.uploads import UploadFiles
 from app.core.jobs.notifier import Bell
 from app.core.jobs.queue import make_celery, publish_hint
 from app.core.platform.db import Database
 from app.core.platform.resources import needs_of
 from app.core.platform.settings import Settings
 from app.core.storage import Storage, open_storage
+from app.core.storage.gc.collector import Collector
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -52,6 +54,14 @@ class Runtime:
     def stopping(self) -> threading.Event:
         """Set when this process is told to stop."""
         return threading.Event()
+
+    @property
+    def uploads(self) -> UploadFiles:
+        return UploadFiles(self.storage, self.settings.staging_dir)
+
+    @property
+    def collector(self) -> Collector:
+        return Collector(self.db, self.storage, self.settings)
 
     @property
     def archive_limits(self) -> ArchiveLimits:

@@ -10,8 +10,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from app.core.datasets.rows import OPEN
-from app.core.platform.tables import Assignment, Clustering, Dataset, Image, Job, ModelVersion
+from app.core.platform.tables import OPEN, Assignment, Clustering, Dataset, Image, Job, ModelVersion
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from temi_client import TemiClient

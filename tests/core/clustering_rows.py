@@ -104,7 +104,8 @@ def edit(
     revisions = None if revision is None else {revision}
     if isinstance(operation, Split):
         division = divide(
-            runtime,
+            runtime.db,
+            runtime.storage,
             TENANT,
             stored.clustering_id,
             revisions=revisions,

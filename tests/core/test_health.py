@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from app.core.health import CHECKS, Finding, Health
+from app.core.health import CHECKS, Health
 from app.core.jobs.lifecycle import claim
 from app.core.jobs.workers import Identity, say_hello
 from app.core.platform.clock import db_now
+from app.core.platform.probe import CheckResult
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
@@ -19,7 +20,7 @@ from tests.servers import free_port, frozen
 from tests.waiting import wait_until
 
 
-def _look(settings: Settings) -> dict[str, Finding]:
+def _look(settings: Settings) -> dict[str, CheckResult]:
     runtime = Runtime(settings)
     findings = Health(runtime).look()
     assert list(findings) == list(CHECKS)

@@ -52,8 +52,9 @@ class _Rows:
 
 def run_ingest(context: JobContext) -> None:
     started = time.monotonic()
-    source = open_source(context.runtime, context.job.config["source"], context.job.id)
-    with context.runtime.db.read() as session:
+    runtime, job = context.runtime, context.job
+    source = open_source(runtime.settings, runtime.storage, job.config["source"], job.id)
+    with runtime.db.read() as session:
         done = last_position(session, context.job.dataset_id)
         images, _, issues = count_rows(session, context.job.dataset_id, _first(context))
     meter = context.meter("ingest", total=source.total, completed=images + issues)
@@ -70,7 +71,7 @@ def run_ingest(context: JobContext) -> None:
         rows.close()
         blobs.drop()
     _complete(context, time.monotonic() - started)
-    discard(context.runtime, upload_keys(context.job))
+    discard(context.runtime.db, context.runtime.storage, upload_keys(context.job))
 
 
 def _first(context: JobContext) -> int:

@@ -8,7 +8,7 @@ from app.core.datasets.uploads import remove_expired
 from app.core.platform.errors import StorageUnavailable
 from app.core.runtime import Runtime
 from app.core.storage.blobs import remove_condemned
-from app.core.storage.gc.collector import collect_part, parts
+from app.core.storage.gc.collector import parts
 
 _PART_SECONDS = 60.0  # a folder a minute: all of them within half a day
 _ASIDE_SECONDS = 24 * 3600.0  # nobody writes a file for longer
@@ -25,7 +25,7 @@ class Cleaner:
 
     def __call__(self) -> int:
         try:
-            removed = remove_condemned(self._runtime) + remove_expired(self._runtime)
+            removed = self._remove_deleted()
             minute = int(time.time() / _PART_SECONDS)
             if minute != self._minute:
                 self._minute = minute
@@ -37,7 +37,15 @@ class Cleaner:
             log.info("cleaned", files=removed)
         return removed
 
+    def _remove_deleted(self) -> int:
+        runtime = self._runtime
+        grace = runtime.settings.delete_grace_seconds
+        blobs = remove_condemned(runtime.db, runtime.storage, grace)
+        return blobs + remove_expired(runtime.db, runtime.uploads)
+
     def _collect(self, minute: int) -> int:
         kind, folder = self._parts[minute % len(self._parts)]
-        found = sum(len(garbage.files) for garbage in collect_part(self._runtime, kind, folder))
+        found = sum(
+            len(garbage.files) for garbage in self._runtime.collector.collect_part(kind, folder)
+        )
         return found + self._runtime.storage.clean(_ASIDE_SECONDS, time.time())

@@ -16,13 +16,13 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.core.jobs.finished import may_pass
-from app.core.jobs.lifecycle import FINAL, Progress, claim, claim_next, finish, heartbeat, release
+from app.core.jobs.lifecycle import Progress, claim, claim_next, finish, heartbeat, release
 from app.core.jobs.requests.ingest import upload_keys
 from app.core.jobs.shards import Held, keep_shard, release_shard
 from app.core.platform import tracing
 from app.core.platform.errors import LeaseLost
 from app.core.platform.logs import bound
-from app.core.platform.tables import Job
+from app.core.platform.tables import FINAL, Job
 from app.core.runtime import Runtime
 from app.core.storage.gc.retention import discard
 from worker.context import Holding
@@ -167,7 +167,7 @@ class Attempt:
 
         self._write(write)
         if self._job.kind == "ingest" and not may_pass(error):
-            discard(self._runtime, upload_keys(self._job))
+            discard(self._runtime.db, self._runtime.storage, upload_keys(self._job))
         self.outcome = status
         log.info("job_ended", status=status, error=error)
 

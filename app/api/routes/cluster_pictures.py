@@ -1,5 +1,6 @@
 """Pictures of a clustering: contact sheets of its clusters, and plots."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Response
@@ -11,6 +12,7 @@ from app.api.http.negotiation import is_known
 from app.core.clusterings import plots as cluster_plots
 from app.core.clusterings import rows as clusterings
 from app.core.clusterings.contact_sheets import draw_sheet, load_sheet
+from app.core.datasets.thumbnails import get_thumbnail
 
 router = APIRouter(
     route_class=GuardedRoute,
@@ -52,7 +54,8 @@ def read_contact_sheet(
         sheet = load_sheet(
             session, cluster, rows=rows, columns=columns, borderline_rows=borderline_rows
         )
-    return _picture(draw_sheet(runtime, tenant, sheet), "png", tag)
+    read = partial(get_thumbnail, runtime.storage, runtime.decoders, tenant)
+    return _picture(draw_sheet(sheet, read), "png", tag)
 
 
 @router.get(

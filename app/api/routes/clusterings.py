@@ -79,7 +79,7 @@ def delete_clustering(
     """With its history and its exports. The dataset and the model stay."""
     with runtime.db.write() as session:
         files = clusterings.delete_clustering(session, tenant, clustering_id)
-    discard(runtime, files)
+    discard(runtime.db, runtime.storage, files)
 
 
 @router.get(

@@ -165,7 +165,7 @@ def delete_dataset(
     with runtime.db.write() as session:
         dataset = get_unused_dataset(session, tenant, dataset_id)
         leftovers = changes.delete_dataset(session, dataset)
-    discard(runtime, leftovers)
+    discard(runtime.db, runtime.storage, leftovers)
 
 
 @router.get("", response_model=schemas.Page[schemas.Dataset], summary="List datasets, newest first")

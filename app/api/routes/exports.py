@@ -91,7 +91,7 @@ def read_content(
 )
 def delete_export(runtime: RuntimeDep, tenant: TenantDep, export_id: ExportId) -> None:
     """With its file."""
-    files.delete_export(runtime, tenant, export_id)
+    files.delete_export(runtime.db, runtime.storage, tenant, export_id)
 
 
 class _Download(FileResponse):

@@ -107,7 +107,8 @@ async def read_thumbnail(
     with _or_gone(image):
         data = await to_thread.run_sync(
             get_thumbnail,
-            runtime,
+            runtime.storage,
+            runtime.decoders,
             tenant,
             image.sha256,
             int(size),

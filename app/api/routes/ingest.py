@@ -98,7 +98,7 @@ def _accept(
         check_webhook_url(runtime.settings, wishes.webhook_url)
         if received.source["type"] == "upload":
             _check_upload(ingest, received.source["upload_id"])
-        check_source(runtime, received.source)
+        check_source(runtime.settings, runtime.storage, received.source)
         answer, kept = idempotency.answer_once(
             runtime.db, ingest.tenant, ingest.key, _request_hash(ingest, received, wishes), create
         )
@@ -115,10 +115,12 @@ def _check_upload(ingest: Ingest, upload_id: str) -> None:
     """Before the transaction, which is not to wait for a store."""
     runtime = ingest.runtime
     try:
-        if key := store_upload(runtime, ingest.tenant, upload_id):
+        if key := store_upload(runtime.db, runtime.uploads, ingest.tenant, upload_id):
             check_archive(runtime.storage.path(key), runtime.archive_limits)
     except ArchiveRejected:
-        delete_upload(runtime, ingest.tenant, upload_id)  # its bytes will never be of use
+        delete_upload(
+            runtime.db, runtime.uploads, ingest.tenant, upload_id
+        )  # its bytes will never be of use
         raise
 
 

@@ -35,7 +35,7 @@ from app.core.jobs.requests.predict import PredictRequest
 from app.core.jobs.requests.sweep import SweepRequest
 from app.core.jobs.webhooks import check_webhook_url
 from app.core.platform import idempotency
-from app.core.platform.tables import Job, JobCurve, JobLog
+from app.core.platform.tables import FINAL, Job, JobCurve, JobLog
 from app.core.runtime import Runtime
 from app.core.storage.gc.retention import discard
 
@@ -175,7 +175,7 @@ def delete_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> None:
     exports) stays."""
     with runtime.db.write() as session:
         leftovers = finished_jobs.delete_job(session, tenant, job_id)
-    discard(runtime, leftovers)
+    discard(runtime.db, runtime.storage, leftovers)
 
 
 @router.get(
@@ -242,7 +242,7 @@ async def job_events(
                 id=str(seen),
                 retry=2000,
             )
-        if row.status in jobs.FINAL or runtime.stopping.is_set():
+        if row.status in FINAL or runtime.stopping.is_set():
             return
         await asyncio.sleep(_POLL_SECONDS)
         row = await run_in_threadpool(_reload, runtime, job.id)

@@ -8,10 +8,9 @@ from app.api.http.dependencies import RuntimeDep
 from app.api.http.errors import responses
 from app.api.http.open_responses import OneDownload
 from app.api.routes.jobs import JobDep
-from app.core.datasets.rows import OPEN
 from app.core.jobs.requests.map import map_key
 from app.core.platform.errors import JobUnfinished, NotFound
-from app.core.platform.tables import Job
+from app.core.platform.tables import OPEN, Job
 
 router = APIRouter(
     route_class=GuardedRoute, prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503)

@@ -58,7 +58,7 @@ def delete_model(
     with runtime.db.write() as session:
         folders = deletion.delete_model(session, tenant, name)
     references.forget(tenant, name)
-    discard(runtime, folders)
+    discard(runtime.db, runtime.storage, folders)
 
 
 @router.get(
@@ -101,4 +101,4 @@ def delete_version(
     with runtime.db.write() as session:
         folders = deletion.delete_version(session, tenant, name, version)
     references.forget(tenant, name)
-    discard(runtime, folders)
+    discard(runtime.db, runtime.storage, folders)

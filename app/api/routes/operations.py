@@ -128,6 +128,6 @@ def _prepare(
     if body.kind == "split":
         # Takes seconds, in which nobody should have to wait for the database.
         arguments["division"] = divide(
-            runtime, tenant, clustering_id, revisions=revisions, **arguments
+            runtime.db, runtime.storage, tenant, clustering_id, revisions=revisions, **arguments
         )
     return _KINDS[body.kind](**arguments)

@@ -136,7 +136,7 @@ async def create_upload(
 )
 def read_upload(runtime: RuntimeDep, tenant: TenantDep, upload_id: UploadId) -> Response:
     upload = _load(runtime, tenant, upload_id)
-    headers = _state(upload, uploads.settled_offset(runtime, upload))
+    headers = _state(upload, runtime.uploads.offset(upload))
     headers |= {"Upload-Length": str(upload.length), "Cache-Control": "no-store"}
     if metadata := upload.attributes.get("metadata"):
         headers["Upload-Metadata"] = metadata
@@ -176,7 +176,7 @@ async def append_to_upload(
     summary="Drop an upload",
 )
 def drop_upload(runtime: RuntimeDep, tenant: TenantDep, upload_id: UploadId) -> None:
-    uploads.delete_upload(runtime, tenant, upload_id)
+    uploads.delete_upload(runtime.db, runtime.uploads, tenant, upload_id)
 
 
 def _create(runtime: Runtime, actor: Actor, length: int, attributes: dict[str, str]) -> Upload:
@@ -202,7 +202,7 @@ async def _receive(
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and offset + int(declared) > upload.length:
         raise BodyTooLarge(f"The upload was announced with {upload.length:,} bytes.")
-    appending = uploads.appending(runtime, upload, offset)
+    appending = runtime.uploads.append(upload, offset)
     async with contextmanager_in_threadpool(appending) as appender:
         if expected is None:
             async for piece in _pieces(request):

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core.datasets.rows import OPEN
 from app.core.jobs.requests.ingest import upload_keys
-from app.core.platform.tables import Clustering, Embedding, Export, Image, Job, ModelVersion
+from app.core.platform.tables import OPEN, Clustering, Embedding, Export, Image, Job, ModelVersion
 from app.core.storage import Storage, blob_key
 
 FOLDER = "files/"

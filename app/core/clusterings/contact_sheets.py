@@ -2,6 +2,7 @@
 
 import io
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PIL import Image as Pillow
@@ -10,16 +11,16 @@ from sqlalchemy.orm import Session
 
 from app.core.clusterings.rows import RANKINGS, ranked_images
 from app.core.datasets.images import decode_image
-from app.core.datasets.thumbnails import get_thumbnail
 from app.core.platform.errors import ImageRejected, StorageCorrupt
 from app.core.platform.tables import Cluster
-from app.core.runtime import Runtime
 
 _TILE, _GAP, _MARGIN = 144, 10, 24
 _CAPTION, _HEADING, _HEADER = 18, 34, 70  # heights of texts
-_THUMBNAIL = 256  # the size that lists show, so it is likely to be there
+THUMBNAIL_SIZE = 256  # the size that lists show, so it is likely to be there
 _MIN_WIDTH = 520  # room for a title, however few columns there are
 _INK, _PALE, _EMPTY, _FRAME = "#1d2430", "#6b7280", "#f3f4f6", "#d9dde3"
+ReadThumbnail = Callable[[str, int], bytes]
+"""By hash and size."""
 _sheets = threading.BoundedSemaphore(2)  # a large one takes some 40 MB
 
 
@@ -70,7 +71,7 @@ def load_sheet(
     )
 
 
-def draw_sheet(runtime: Runtime, tenant: str, sheet: Sheet) -> bytes:
+def draw_sheet(sheet: Sheet, read_thumbnail: ReadThumbnail) -> bytes:
     """As PNG. One picture at a time is decoded."""
     with _sheets:
         width = max(_MIN_WIDTH, 2 * _MARGIN + sheet.columns * (_TILE + _GAP) - _GAP)
@@ -88,7 +89,7 @@ def draw_sheet(runtime: Runtime, tenant: str, sheet: Sheet) -> bytes:
             for number, tile in enumerate(section.tiles):
                 row, column = divmod(number, sheet.columns)
                 corner = (_MARGIN + column * (_TILE + _GAP), top + row * _row_height())
-                picture = _picture(runtime, tenant, tile.sha256)
+                picture = _picture(read_thumbnail, tile.sha256)
                 _draw_tile(canvas, draw, corner, tile, picture)
             top += _rows(section, sheet.columns) * _row_height() + _GAP
         out = io.BytesIO()
@@ -127,10 +128,10 @@ def _draw_tile(
     draw.text((left, top + _TILE + 3), tile.caption, _PALE, _font(12))
 
 
-def _picture(runtime: Runtime, tenant: str, sha256: str) -> Pillow.Image | None:
+def _picture(read_thumbnail: ReadThumbnail, sha256: str) -> Pillow.Image | None:
     """None if its bytes are gone or damaged: the others are worth looking at all the same."""
     try:
-        return decode_image(get_thumbnail(runtime, tenant, sha256, _THUMBNAIL)).image
+        return decode_image(read_thumbnail(sha256, THUMBNAIL_SIZE)).image
     except (ImageRejected, StorageCorrupt, OSError):
         return None
 

@@ -16,10 +16,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from app.core.datasets.rows import OPEN, get_dataset
+from app.core.datasets.rows import get_dataset
 from app.core.platform.activity import report_activity
 from app.core.platform.errors import ClusteringInUse, NotFound
-from app.core.platform.tables import Assignment, Cluster, Clustering, Export, Image, Job
+from app.core.platform.tables import OPEN, Assignment, Cluster, Clustering, Export, Image, Job
 
 _INSERT_ROWS = 10_000
 _EXAMPLES = 8

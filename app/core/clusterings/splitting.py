@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 
 from app.core.clusterings.rows import get_clustering
 from app.core.datasets.rows import iterate_images
+from app.core.platform.db import Database
 from app.core.platform.errors import FeaturesMissing, InvalidRequest, QueueFull
 from app.core.platform.tables import Assignment, Cluster, Clustering, Dataset, Image
-from app.core.runtime import Runtime
 from app.core.storage import Storage
 
 Ids = npt.NDArray[np.bytes_]
@@ -36,7 +36,8 @@ class Division:
 
 
 def divide(
-    runtime: Runtime,
+    db: Database,
+    storage: Storage,
     tenant: str,
     clustering_id: str,
     *,
@@ -49,15 +50,15 @@ def divide(
     if not _turn.acquire(timeout=_WAIT_SECONDS):
         raise QueueFull("Other splits are being computed; try again in a moment.")
     try:
-        with runtime.db.read() as session:
+        with db.read() as session:
             clustering = get_clustering(session, tenant, clustering_id)
             if revisions is not None and clustering.revision not in revisions:
                 return None
             _check_active(session, clustering, cluster_id)
             ids, hashes = _members(session, clustering.id, cluster_id)
             _check_parts(parts, len(ids))
-            features = _load(runtime.storage, f"{clustering.embedding_folder}/features.npy")
-            rows = _rows_of(hashes, _stored_hashes(session, runtime.storage, clustering, features))
+            features = _load(storage, f"{clustering.embedding_folder}/features.npy")
+            rows = _rows_of(hashes, _stored_hashes(session, storage, clustering, features))
         part = _parts(features, rows, parts, seed)  # (N,)
     finally:
         _turn.release()

@@ -8,9 +8,10 @@ from sqlalchemy import ColumnElement, Select, delete, exists, func, insert, lite
 from sqlalchemy.orm import Session, aliased
 
 from app.core.clusterings.rows import refresh_clusters
-from app.core.datasets.rows import OPEN, remove_positions, totals
+from app.core.datasets.rows import remove_positions, totals
 from app.core.platform.errors import NotFound
 from app.core.platform.tables import (
+    OPEN,
     Assignment,
     Clustering,
     Dataset,

@@ -11,10 +11,9 @@ from sqlalchemy.orm import Session
 from app.core.platform.activity import report_activity
 from app.core.platform.errors import DatasetInUse, NotFound
 from app.core.platform.ids import new_id
-from app.core.platform.tables import Dataset, DatasetIssue, Image, Job
+from app.core.platform.tables import OPEN, Dataset, DatasetIssue, Image, Job
 from app.core.storage.blobs import condemn
 
-OPEN = ("queued", "running", "cancelling")  # states of a job that is still to be done
 _PAGE = 2_000
 _REMOVE_ROWS = 20_000
 

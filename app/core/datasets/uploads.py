@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,6 +16,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from app.core.platform.clock import db_now
+from app.core.platform.db import Database
 from app.core.platform.errors import (
     ArchiveInvalid,
     BodyTooLarge,
@@ -26,8 +28,7 @@ from app.core.platform.errors import (
 from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Upload
-from app.core.runtime import Runtime
-from app.core.storage import raise_if_full
+from app.core.storage import Storage, raise_if_full
 
 _HOUR = 3600.0
 _LOCK_SECONDS = 5.0  # the end of a connection that broke is noticed within this time
@@ -74,12 +75,6 @@ def get_upload(session: Session, tenant: str, upload_id: str, *, lock: bool = Fa
     return found
 
 
-def settled_offset(runtime: Runtime, upload: Upload) -> int:
-    """The offset to go on from, once nobody writes any more."""
-    with _locked(runtime, upload.id) as file:
-        return _received(runtime, upload, file)
-
-
 class Appender:
     """Adds to the end of an upload's file, and never more than was announced."""
 
@@ -103,36 +98,89 @@ class Appender:
                 self.offset = self._file.seek(0, os.SEEK_END)
 
 
-@contextmanager
-def appending(runtime: Runtime, upload: Upload, offset: int) -> Iterator[Appender]:
-    """What was written stays, also if the block fails: the sender goes on from there."""
-    with _locked(runtime, upload.id) as file:
-        appender = Appender(file, upload, _received(runtime, upload, file))
-        if appender.offset != offset:
-            raise UploadOffset(f"The upload has {appender.offset} bytes; go on from there.")
-        try:
-            yield appender
-        finally:
-            os.fsync(file.fileno())
-        if appender.offset == upload.length:
-            _store(runtime, upload)
+@dataclass(frozen=True)
+class UploadFiles:
+    """The bytes of uploads: in the staging folder while they arrive, then in the storage."""
+
+    storage: Storage
+    staging: Path
+
+    def offset(self, upload: Upload) -> int:
+        """The offset to go on from, once nothing else writes to the upload."""
+        with self._locked(upload.id) as file:
+            return self._received(upload, file)
+
+    @contextmanager
+    def append(self, upload: Upload, offset: int) -> Iterator[Appender]:
+        """What was written stays, also if the block fails: the sender goes on from there."""
+        with self._locked(upload.id) as file:
+            appender = Appender(file, upload, self._received(upload, file))
+            if appender.offset != offset:
+                raise UploadOffset(f"The upload has {appender.offset} bytes; go on from there.")
+            try:
+                yield appender
+            finally:
+                os.fsync(file.fileno())
+            if appender.offset == upload.length:
+                self._store(upload)
+
+    def store(self, upload: Upload) -> str:
+        """The key of an upload that is whole; it goes to the storage now if it could not before."""
+        if upload.length == 0:
+            raise ArchiveInvalid("The upload is empty; send a zip or tar archive.")
+        with self._locked(upload.id) as file:
+            received = self._received(upload, file)
+            if received < upload.length:
+                raise UploadIncomplete(
+                    f"Only {received:,} of {upload.length:,} bytes have arrived."
+                )
+            self._store(upload)
+        return upload_key(upload.id)
+
+    def delete(self, upload_id: str) -> None:
+        (self.staging / upload_id).unlink(missing_ok=True)
+        self.storage.delete(upload_key(upload_id))
+
+    def _received(self, upload: Upload, file: IO[bytes]) -> int:
+        """Of this open file, unless it is new because the whole is in the storage already."""
+        here = file.seek(0, os.SEEK_END)
+        return here or (upload.length if self._is_stored(upload) else 0)
+
+    def _is_stored(self, upload: Upload) -> bool:
+        found = self.storage.look(upload_key(upload.id))
+        return found is not None and found.bytes == upload.length
+
+    def _store(self, upload: Upload) -> None:
+        path = self.staging / upload.id
+        if path.stat().st_size == upload.length:
+            self.storage.take(upload_key(upload.id), path)
+
+    @contextmanager
+    def _locked(self, upload_id: str) -> Iterator[IO[bytes]]:
+        """The file of an upload, for one writer at a time among all processes on its folder."""
+        path = self.staging / upload_id
+        path.parent.mkdir(parents=True, exist_ok=True)
+        until = time.monotonic() + _LOCK_SECONDS
+        while (file := _try_open(path)) is None:
+            if time.monotonic() > until:
+                raise UploadLocked("Another request is still writing to this upload.")
+            time.sleep(0.02)
+        with file:
+            try:
+                yield file
+            finally:
+                if os.fstat(file.fileno()).st_size == 0:
+                    path.unlink(missing_ok=True)  # opened only to read its size
 
 
-def store_upload(runtime: Runtime, tenant: str, upload_id: str) -> str | None:
-    """The key of an upload that is whole; it goes to the storage now if it could not before."""
-    with runtime.db.read() as session:
+def store_upload(db: Database, files: UploadFiles, tenant: str, upload_id: str) -> str | None:
+    """The key of an upload that is whole; None if a request that is now repeated has used it."""
+    with db.read() as session:
         try:
             upload = get_upload(session, tenant, upload_id)
         except NotFound:
-            return None  # it may have been used by a request that is asked for again
-    if upload.length == 0:
-        raise ArchiveInvalid("The upload is empty; send a zip or tar archive.")
-    with _locked(runtime, upload.id) as file:
-        received = _received(runtime, upload, file)
-        if received < upload.length:
-            raise UploadIncomplete(f"Only {received:,} of {upload.length:,} bytes have arrived.")
-        _store(runtime, upload)
-    return upload_key(upload.id)
+            return None
+    return files.store(upload)
 
 
 def use_upload(session: Session, tenant: str, upload_id: str) -> str:
@@ -143,67 +191,23 @@ def use_upload(session: Session, tenant: str, upload_id: str) -> str:
     return upload_key(upload.id)
 
 
-def delete_upload(runtime: Runtime, tenant: str, upload_id: str) -> None:
-    with runtime.db.write() as session:
+def delete_upload(db: Database, files: UploadFiles, tenant: str, upload_id: str) -> None:
+    with db.write() as session:
         session.delete(get_upload(session, tenant, upload_id, lock=True))
-    _drop(runtime, upload_id)
+    files.delete(upload_id)
 
 
-def remove_expired(runtime: Runtime) -> int:
-    """Uploads whose time is over. Files that a crash left without an owner go with the garbage."""
+def remove_expired(db: Database, files: UploadFiles) -> int:
+    """Deletes expired uploads. Files that a crash left without a row go with the garbage."""
     over = Upload.expires_at <= db_now()
-    with runtime.db.read() as session:
+    with db.read() as session:
         if session.scalar(select(Upload.id).where(over).limit(1)) is None:
-            return 0  # the usual case takes no writer's turn
-    with runtime.db.write() as session:
+            return 0  # the usual case takes no write lock
+    with db.write() as session:
         expired = session.scalars(delete(Upload).where(over).returning(Upload.id)).all()
     for upload_id in expired:
-        _drop(runtime, upload_id)
+        files.delete(upload_id)
     return len(expired)
-
-
-def _staged(runtime: Runtime, upload_id: str) -> Path:
-    return runtime.settings.staging_dir / upload_id
-
-
-def _received(runtime: Runtime, upload: Upload, file: IO[bytes]) -> int:
-    """Of this open file, unless it is new because the whole is in the storage already."""
-    here = file.seek(0, os.SEEK_END)
-    return here or (upload.length if _is_stored(runtime, upload) else 0)
-
-
-def _is_stored(runtime: Runtime, upload: Upload) -> bool:
-    found = runtime.storage.look(upload_key(upload.id))
-    return found is not None and found.bytes == upload.length
-
-
-def _store(runtime: Runtime, upload: Upload) -> None:
-    path = _staged(runtime, upload.id)
-    if path.stat().st_size == upload.length:
-        runtime.storage.take(upload_key(upload.id), path)
-
-
-def _drop(runtime: Runtime, upload_id: str) -> None:
-    _staged(runtime, upload_id).unlink(missing_ok=True)
-    runtime.storage.delete(upload_key(upload_id))
-
-
-@contextmanager
-def _locked(runtime: Runtime, upload_id: str) -> Iterator[IO[bytes]]:
-    """The file of an upload, for one writer at a time in all processes that share its folder."""
-    path = _staged(runtime, upload_id)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    until = time.monotonic() + _LOCK_SECONDS
-    while (file := _try_open(path)) is None:
-        if time.monotonic() > until:
-            raise UploadLocked("Another request is still writing to this upload.")
-        time.sleep(0.02)
-    with file:
-        try:
-            yield file
-        finally:
-            if os.fstat(file.fileno()).st_size == 0:
-                path.unlink(missing_ok=True)  # opened only to be looked at
 
 
 def _try_open(path: Path) -> IO[bytes] | None:

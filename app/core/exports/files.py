@@ -6,9 +6,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.exports.formats import FORMATS
+from app.core.platform.db import Database
 from app.core.platform.errors import NotFound
 from app.core.platform.tables import Export
-from app.core.runtime import Runtime
+from app.core.storage import Storage
 from app.core.storage.gc.retention import discard
 
 _ROOT = "exports"
@@ -32,8 +33,8 @@ def get_export(session: Session, tenant: str, export_id: str) -> Export:
     return found
 
 
-def delete_export(runtime: Runtime, tenant: str, export_id: str) -> None:
-    with runtime.db.write() as session:
+def delete_export(db: Database, storage: Storage, tenant: str, export_id: str) -> None:
+    with db.write() as session:
         export = get_export(session, tenant, export_id)
         session.delete(export)
-    discard(runtime, [export.storage_key])
+    discard(db, storage, [export.storage_key])

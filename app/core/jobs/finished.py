@@ -7,12 +7,12 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from app.core.datasets.rows import check_unused, count_rows, get_dataset
-from app.core.jobs.lifecycle import FINAL, get_job
+from app.core.jobs.lifecycle import get_job
 from app.core.jobs.records import add_log
 from app.core.jobs.requests.ingest import upload_keys
 from app.core.platform.clock import db_now
 from app.core.platform.errors import DatasetInUse, JobUnfinished, NotRetryable
-from app.core.platform.tables import Dataset, DatasetIssue, Image, Job
+from app.core.platform.tables import FINAL, Dataset, DatasetIssue, Image, Job
 from app.core.storage import Storage
 
 _MAY_PASS = (

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, aliased
 
-from app.core.datasets.rows import OPEN, abandon_ingest
+from app.core.datasets.rows import abandon_ingest
 from app.core.jobs.fairness import add_tenant, note_turn, tenants_in_turn
 from app.core.jobs.records import add_log
 from app.core.jobs.webhooks import announce_end
@@ -34,10 +34,9 @@ from app.core.platform.errors import JobFinished, LeaseLost, NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.logs import current_request_id
 from app.core.platform.resources import BFLOAT16, EVERYTHING, kinds_for
-from app.core.platform.tables import Dataset, Job, Shard
+from app.core.platform.tables import FINAL, OPEN, Dataset, Job, Shard
 
 CANCELLED = {"code": "cancelled", "detail": "The job was cancelled."}
-FINAL = ("cancelled", "succeeded", "failed")
 STAGES = {
     "ingest": ["ingest"],
     "cluster": ["embed", "mine", "train", "evaluate", "register"],

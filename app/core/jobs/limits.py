@@ -6,10 +6,9 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.core.datasets.rows import OPEN
 from app.core.platform.errors import FieldError, JobTooLarge, TooManyJobs
 from app.core.platform.settings import GiB, Settings
-from app.core.platform.tables import Job
+from app.core.platform.tables import OPEN, Job
 from temi.backbones.catalog import feature_dim
 from temi.config import TrainConfig
 from temi.training.memory import estimate_memory

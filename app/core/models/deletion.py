@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
-from app.core.datasets.rows import OPEN
 from app.core.models.versions import get_model, get_version
 from app.core.platform.errors import VersionInUse
-from app.core.platform.tables import Job, Model, ModelAlias, ModelVersion
+from app.core.platform.tables import OPEN, Job, Model, ModelAlias, ModelVersion
 
 FOLDER = "models"
 

@@ -4,9 +4,24 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
 
 Seen = TypeVar("Seen")
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """A `warning` is worth a look, but the service does its work."""
+
+    status: Literal["ok", "warning", "starting", "failed", "unknown"]
+    seconds: float
+    detail: str | None = None
+    hint: str | None = None  # what to do about it
+
+    @property
+    def ok(self) -> bool:
+        return self.status in ("ok", "warning")
 
 
 class Look(Future[Seen]):

@@ -11,9 +11,9 @@ from math import inf
 import structlog
 from sqlalchemy import select, update
 
-from app.core.health import Finding
 from app.core.platform.clock import db_now
 from app.core.platform.errors import ServiceError
+from app.core.platform.probe import CheckResult
 from app.core.platform.tables import Model, ModelVersion
 from app.core.runtime import Runtime
 from app.core.serving.client import Serving
@@ -38,12 +38,14 @@ class Warmth:
         self._loading: str | None = None
         self._looked_at = self._started
 
-    def finding(self) -> Finding:
+    def finding(self) -> CheckResult:
         """For those who send requests only to a process that is ready."""
         if self._loading is None:
-            return Finding("ok", 0.0)
+            return CheckResult("ok", 0.0)
         seconds = time.monotonic() - self._started
-        return Finding("starting", seconds, f"loading {self._loading}", "wait: it takes seconds")
+        return CheckResult(
+            "starting", seconds, f"loading {self._loading}", "wait: it takes seconds"
+        )
 
     async def start(self) -> None:
         """Returns when it is known what has to be loaded, so that nobody finds us ready before."""

@@ -9,8 +9,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.core.platform.clock import db_now
+from app.core.platform.db import Database
 from app.core.platform.tables import CondemnedBlob, Image
-from app.core.runtime import Runtime
 from app.core.storage import Batch, Storage, blob_key
 from app.core.storage.gc.retention import is_held
 
@@ -47,31 +47,30 @@ def condemn(session: Session, *which: ColumnElement[bool]) -> None:
     )
 
 
-def remove_condemned(runtime: Runtime) -> int:
+def remove_condemned(db: Database, storage: Storage, grace_seconds: float) -> int:
     """One round of the sweep; returns how many blobs were removed.
 
     Bytes that no row condemns, because their ingest died before it wrote one, are left to the
     collector.
     """
-    grace = runtime.settings.delete_grace_seconds
-    before = time.time() - grace
-    with runtime.db.read() as session:
+    before = time.time() - grace_seconds
+    with db.read() as session:
         if is_held(session):
             return 0
         due = session.execute(
             select(CondemnedBlob.sha256, CondemnedBlob.condemned_at)
-            .where(CondemnedBlob.condemned_at <= db_now() - grace)
+            .where(CondemnedBlob.condemned_at <= db_now() - grace_seconds)
             .order_by(CondemnedBlob.condemned_at)
             .limit(_SWEEP_ROWS)
         ).all()
-        old = [row for row in due if _is_old(runtime.storage, row.sha256, before)]
+        old = [row for row in due if _is_old(storage, row.sha256, before)]
         # Asked after the look at the file: whoever has used it since has made it young.
         used = _used(session, [row.sha256 for row in old])
     unused = [row.sha256 for row in old if row.sha256 not in used]
-    removed = {sha256 for sha256 in unused if _remove(runtime.storage, sha256, before)}
+    removed = {sha256 for sha256 in unused if _remove(storage, sha256, before)}
     settled = [row for row in old if row.sha256 in used | removed]
     if settled:
-        with runtime.db.write() as session:
+        with db.write() as session:
             for row in settled:  # condemned again in between: it stays for the next round
                 _forget(session, row.sha256, row.condemned_at)
     return len(removed)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from app.core.datasets.uploads import appending, get_upload, upload_key
+from app.core.datasets.uploads import get_upload, upload_key
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
 from tests.api.conftest import Work
@@ -209,7 +209,7 @@ def test_two_pieces_never_mix(
     url = _create(client, 10)
     with runtime.db.read() as session:
         upload = get_upload(session, "default", url.rpartition("/")[2])
-    with appending(runtime, upload, 0) as held:
+    with runtime.uploads.append(upload, 0) as held:
         held.write(b"123")
         _refused(_patch(client, url, 3, b"4"), 423, "upload_locked")
     assert _offset(client, url) == 3

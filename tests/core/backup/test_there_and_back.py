@@ -12,7 +12,6 @@ from app.core.jobs.lifecycle import claim, claim_next
 from app.core.platform.errors import NotEmpty
 from app.core.platform.tables import ApiKey, Image, Job, JobLog, StorageHold, Worker
 from app.core.storage import blob_key
-from app.core.storage.gc.collector import collect
 from tests.core.backup.instances import MakeInstance, files, fill, rows
 from tests.core.storage.gc.tomorrow import collected
 
@@ -179,6 +178,6 @@ def test_nothing_is_collected_while_files_are_copied(
     assert made.missing == []
     restore_backup(empty, tmp_path / "b.tar")
     assert (rows(empty), files(empty)) == before
-    list(collect(full))
+    list(full.collector.collect())
     assert collected(full)  # and now they go
     assert list(full.storage.list("sha256")) == []

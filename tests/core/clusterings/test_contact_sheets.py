@@ -2,12 +2,21 @@
 
 import hashlib
 import io
+from functools import partial
 
 import pytest
 from PIL import Image
 from sqlalchemy import update
 
-from app.core.clusterings.contact_sheets import Section, Sheet, Tile, draw_sheet, load_sheet
+from app.core.clusterings.contact_sheets import (
+    ReadThumbnail,
+    Section,
+    Sheet,
+    Tile,
+    draw_sheet,
+    load_sheet,
+)
+from app.core.datasets.thumbnails import get_thumbnail
 from app.core.platform.tables import Cluster
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
@@ -21,6 +30,10 @@ def sheet_of(runtime: Runtime, stored: Stored, cluster_id: int = 0) -> Sheet:
     with runtime.db.read() as session:
         cluster = session.get_one(Cluster, (stored.clustering_id, cluster_id))
         return load_sheet(session, cluster, **_SIZES)
+
+
+def _thumbnails(runtime: Runtime) -> ReadThumbnail:
+    return partial(get_thumbnail, runtime.storage, runtime.decoders, "t")
 
 
 def test_typical_and_doubtful_images(any_runtime: Runtime) -> None:
@@ -44,7 +57,7 @@ def test_an_empty_cluster(any_runtime: Runtime) -> None:
     stored = store(any_runtime, [0], n_clusters=2)
     sheet = sheet_of(any_runtime, stored, 1)
     assert (sheet.subtitle, sheet.sections) == ("cluster 1  ·  no images", [])
-    assert draw_sheet(any_runtime, "t", sheet).startswith(b"\x89PNG")
+    assert draw_sheet(sheet, _thumbnails(any_runtime)).startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +68,7 @@ def test_any_name(runtime: Runtime, label: str) -> None:
     stored = store(runtime, [0], n_clusters=1)
     with runtime.db.write() as session:
         session.execute(update(Cluster).values(label=label))
-    assert draw_sheet(runtime, "t", sheet_of(runtime, stored)).startswith(b"\x89PNG")
+    assert draw_sheet(sheet_of(runtime, stored), _thumbnails(runtime)).startswith(b"\x89PNG")
 
 
 def test_pictures_are_in_their_places(runtime: Runtime) -> None:
@@ -69,7 +82,7 @@ def test_pictures_are_in_their_places(runtime: Runtime) -> None:
     sections = [Section("A", [*tiles, damaged, Tile("00" * 32, "gone")])]
     sheet = Sheet(title="t", subtitle="s", sections=sections, columns=4)
 
-    with Image.open(io.BytesIO(draw_sheet(runtime, "t", sheet))) as opened:
+    with Image.open(io.BytesIO(draw_sheet(sheet, _thumbnails(runtime)))) as opened:
         image = opened.convert("RGB")
     row = [image.getpixel((24 + number * 154 + 72, 24 + 70 + 34 + 72)) for number in range(4)]
     assert row[0][0] > 240 > 20 > row[0][2]  # type: ignore[index]

@@ -1,5 +1,7 @@
 """A cluster is split by what its images look like, whatever the order of the stored features."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -129,8 +131,10 @@ def test_a_very_long_name_stays_within_bounds(any_runtime: Runtime, stored: Stor
 
 def test_a_change_while_the_split_is_prepared(any_runtime: Runtime, stored: Stored) -> None:
     save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
-    ask = {"revisions": None, "cluster_id": 0, "parts": 2, "seed": 0}
-    division = splitting.divide(any_runtime, TENANT, stored.clustering_id, **ask)  # type: ignore[arg-type]
+    ask: dict[str, Any] = {"revisions": None, "cluster_id": 0, "parts": 2, "seed": 0}
+    division = splitting.divide(
+        any_runtime.db, any_runtime.storage, TENANT, stored.clustering_id, **ask
+    )
     edit(any_runtime, stored, Rename(cluster_id=0, label="x"))
     operation = Split(cluster_id=0, division=division)
     with any_runtime.db.write() as session, pytest.raises(RevisionStale):
@@ -140,8 +144,10 @@ def test_a_change_while_the_split_is_prepared(any_runtime: Runtime, stored: Stor
 
 def test_images_that_go_while_the_split_is_prepared(any_runtime: Runtime, stored: Stored) -> None:
     save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
-    ask = {"revisions": {1}, "cluster_id": 0, "parts": 3, "seed": 0}
-    division = splitting.divide(any_runtime, TENANT, stored.clustering_id, **ask)  # type: ignore[arg-type]
+    ask: dict[str, Any] = {"revisions": {1}, "cluster_id": 0, "parts": 3, "seed": 0}
+    division = splitting.divide(
+        any_runtime.db, any_runtime.storage, TENANT, stored.clustering_id, **ask
+    )
     with any_runtime.db.write() as session:
         session.execute(delete(Image).where(Image.id == stored.images[1]))
         operation = Split(cluster_id=0, parts=3, division=division)
@@ -152,8 +158,10 @@ def test_images_that_go_while_the_split_is_prepared(any_runtime: Runtime, stored
 
 def test_a_split_that_would_be_in_vain_is_not_computed(runtime: Runtime) -> None:
     stored = store(runtime, [0, 0])
-    ask = {"revisions": {9}, "cluster_id": 0, "parts": 2, "seed": 0}
-    assert splitting.divide(runtime, TENANT, stored.clustering_id, **ask) is None  # type: ignore[arg-type]
+    ask: dict[str, Any] = {"revisions": {9}, "cluster_id": 0, "parts": 2, "seed": 0}
+    assert (
+        splitting.divide(runtime.db, runtime.storage, TENANT, stored.clustering_id, **ask) is None
+    )
 
 
 def test_splits_wait_for_their_turn(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:

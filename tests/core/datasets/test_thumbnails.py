@@ -36,7 +36,7 @@ def test_many_that_ask_at_once_get_the_one_that_is_made(
 
     def ask(_number: int) -> bytes:
         together.wait(60)
-        return get_thumbnail(runtime, "default", sha256, 64)
+        return get_thumbnail(runtime.storage, runtime.decoders, "default", sha256, 64)
 
     with ThreadPoolExecutor(40) as threads:
         found = set(threads.map(ask, range(40)))
@@ -48,7 +48,7 @@ def test_an_error_reaches_all_and_the_next_tries_again(runtime: Runtime) -> None
     sha256 = _store(runtime, jpeg_bytes(size=(300, 200))[:500])
     for _ in range(2):
         with pytest.raises(ImageRejected):
-            get_thumbnail(runtime, "default", sha256, 64)
+            get_thumbnail(runtime.storage, runtime.decoders, "default", sha256, 64)
 
 
 def test_different_keys_do_not_wait_for_each_other() -> None:

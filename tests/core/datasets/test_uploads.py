@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from app.core.datasets.uploads import (
-    appending,
     create_upload,
     delete_upload,
     get_upload,
     remove_expired,
     remove_stale,
-    settled_offset,
     store_upload,
     upload_key,
 )
@@ -23,7 +21,6 @@ from app.core.platform.errors import BodyTooLarge, NotFound, UploadIncomplete, U
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Dataset, Upload
 from app.core.runtime import Runtime
-from app.core.storage.gc.collector import collect
 from tests.buckets import any_storage
 from tests.conftest import MakeSettings
 from tests.core.conftest import MakeDataset
@@ -44,10 +41,10 @@ def test_an_upload_lives_for_its_time(any_runtime: Runtime) -> None:
         for tenant, upload_id in (("t", over.id), ("other", alive.id), ("t", "up_none")):
             with pytest.raises(NotFound):
                 get_upload(session, tenant, upload_id)
-    assert remove_expired(any_runtime) == 1
-    assert settled_offset(any_runtime, alive) == 3
+    assert remove_expired(any_runtime.db, any_runtime.uploads) == 1
+    assert any_runtime.uploads.offset(alive) == 3
     assert not any_runtime.storage.exists(upload_key(over.id))
-    assert remove_expired(any_runtime) == 0
+    assert remove_expired(any_runtime.db, any_runtime.uploads) == 0
 
 
 def test_files_without_an_owner_go(any_runtime: Runtime, make_dataset: MakeDataset) -> None:
@@ -61,7 +58,7 @@ def test_files_without_an_owner_go(any_runtime: Runtime, make_dataset: MakeDatas
     listings = [f"listings/{job.id}.jsonl", "listings/job_gone.jsonl"]
     for key in (lost, of_a_job, *listings):
         storage.write(key, b"x")
-    assert list(collect(any_runtime)) == []  # a sender may still have something in mind
+    assert list(any_runtime.collector.collect()) == []  # a sender may still have something in mind
     assert collected(any_runtime) == {lost, listings[1]}
     assert all(map(storage.exists, (of_a_job, listings[0], upload_key(alive.id))))
 
@@ -70,22 +67,22 @@ def test_files_without_an_owner_go(any_runtime: Runtime, make_dataset: MakeDatas
 def test_a_whole_upload_goes_to_the_storage(runtime: Runtime) -> None:
     with runtime.db.write() as session:
         upload = create_upload(session, tenant="t", length=10, attributes={}, hours=1)
-    with appending(runtime, upload, 0) as file:
+    with runtime.uploads.append(upload, 0) as file:
         file.write(b"0123")
-    assert settled_offset(runtime, upload) == 4
+    assert runtime.uploads.offset(upload) == 4
     with pytest.raises(UploadIncomplete):
-        store_upload(runtime, "t", upload.id)
-    with appending(runtime, upload, 4) as file:
+        store_upload(runtime.db, runtime.uploads, "t", upload.id)
+    with runtime.uploads.append(upload, 4) as file:
         file.write(b"456789")
     assert runtime.storage.read(upload_key(upload.id)) == b"0123456789"
-    assert settled_offset(runtime, upload) == 10
-    with pytest.raises(UploadOffset), appending(runtime, upload, 0):
+    assert runtime.uploads.offset(upload) == 10
+    with pytest.raises(UploadOffset), runtime.uploads.append(upload, 0):
         pass
-    with appending(runtime, upload, 10) as file, pytest.raises(BodyTooLarge):
+    with runtime.uploads.append(upload, 10) as file, pytest.raises(BodyTooLarge):
         file.write(b"x")
-    assert store_upload(runtime, "t", upload.id) == upload_key(upload.id)
+    assert store_upload(runtime.db, runtime.uploads, "t", upload.id) == upload_key(upload.id)
     assert runtime.storage.read(upload_key(upload.id)) == b"0123456789"
-    delete_upload(runtime, "t", upload.id)
+    delete_upload(runtime.db, runtime.uploads, "t", upload.id)
     assert not runtime.storage.exists(upload_key(upload.id))
     assert not list(runtime.settings.staging_dir.iterdir())
 
@@ -98,11 +95,11 @@ def test_who_waited_for_the_end_writes_nothing_more(make_settings: MakeSettings)
         upload = create_upload(session, tenant="t", length=4, attributes={}, hours=1)
 
     def append_late() -> None:
-        with appending(runtime, upload, 0) as file:
+        with runtime.uploads.append(upload, 0) as file:
             file.write(b"late")
 
     with ThreadPoolExecutor(1) as pool:
-        with appending(runtime, upload, 0) as file:
+        with runtime.uploads.append(upload, 0) as file:
             late = pool.submit(append_late)
             time.sleep(0.2)  # it stands at the door
             file.write(b"good")

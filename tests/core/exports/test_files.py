@@ -72,10 +72,10 @@ def test_deleting_takes_row_and_file(any_runtime: Runtime, clustering: Clusterin
         with pytest.raises(NotFound):
             get_export(session, "other", export_id)
     with pytest.raises(NotFound):
-        delete_export(any_runtime, "other", export_id)
+        delete_export(any_runtime.db, any_runtime.storage, "other", export_id)
     assert any_runtime.storage.exists(export_key(job_id, "a.csv"))
 
-    delete_export(any_runtime, "default", export_id)
+    delete_export(any_runtime.db, any_runtime.storage, "default", export_id)
 
     assert list(any_runtime.storage.list("exports")) == []
     with any_runtime.db.read() as session:

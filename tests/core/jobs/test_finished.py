@@ -38,7 +38,7 @@ def _retry(runtime: Runtime, job: Job, tenant: str = "t") -> Job:
 def _delete(runtime: Runtime, job: Job, tenant: str = "t") -> None:
     with runtime.db.write() as session:
         leftovers = delete_job(session, tenant, job.id)
-    discard(runtime, leftovers)
+    discard(runtime.db, runtime.storage, leftovers)
 
 
 def _set_dataset(runtime: Runtime, job: Job, **values: Any) -> None:

@@ -13,7 +13,6 @@ from app.core.models import deletion
 from app.core.platform.errors import NotFound, VersionInUse
 from app.core.platform.tables import Clustering, Dataset, Job, Model, ModelVersion
 from app.core.runtime import Runtime
-from app.core.storage.gc.collector import collect
 from tests.core.clustering_rows import store
 from tests.core.conftest import MakeDataset, MakeJob
 from tests.core.models.rows import add, point
@@ -170,7 +169,7 @@ def test_folders_that_a_crash_left_are_swept(any_runtime: Runtime, make_job: Mak
     add(any_runtime, registered)
     for name in (registered, unfinished, "imp_lost"):
         any_runtime.storage.write(f"models/{name}/model.safetensors", b"x")
-    assert list(collect(any_runtime)) == []  # all of them are young
+    assert list(any_runtime.collector.collect()) == []  # all of them are young
     assert collected(any_runtime) == {"models/imp_lost"}
     kept = {file.key for file in any_runtime.storage.list("models")}
     assert kept == {f"models/{name}/model.safetensors" for name in (registered, unfinished)}

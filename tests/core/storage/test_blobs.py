@@ -93,30 +93,45 @@ def test_exactly_the_referenced_blobs_are_left(
             dataset_id, image_id, _ = images.pop(number % len(images))
             _delete(eager, dataset_id, image_id)
         elif kind == "sweep":
-            remove_condemned(eager)
+            remove_condemned(eager.db, eager.storage, eager.settings.delete_grace_seconds)
             assert _stored(eager) >= {_hash(data) for _, _, data in images}
     for dataset_id, image_id, _ in images:
         with eager.db.read() as session:
             assert session.get_one(Image, image_id).dataset_id == dataset_id
-    remove_condemned(eager)
+    remove_condemned(eager.db, eager.storage, eager.settings.delete_grace_seconds)
     assert _stored(eager) == {_hash(data) for _, _, data in images}
     assert _condemned(eager) == []
     for dataset_id, image_id, _ in images:
         _delete(eager, dataset_id, image_id)
-    remove_condemned(eager)
+    remove_condemned(eager.db, eager.storage, eager.settings.delete_grace_seconds)
     assert _stored(eager) == set()
 
 
 def test_bytes_stay_for_the_time_of_grace(any_runtime: Runtime) -> None:
     dataset_id = _new_dataset(any_runtime)
     _delete(any_runtime, dataset_id, _add(any_runtime, dataset_id, b"a"))
-    assert remove_condemned(any_runtime) == 0
+    assert (
+        remove_condemned(
+            any_runtime.db, any_runtime.storage, any_runtime.settings.delete_grace_seconds
+        )
+        == 0
+    )
     with any_runtime.db.write() as session:
         session.get_one(CondemnedBlob, _hash(b"a")).condemned_at -= 1_000
-    assert remove_condemned(any_runtime) == 0  # its file is still young
+    assert (
+        remove_condemned(
+            any_runtime.db, any_runtime.storage, any_runtime.settings.delete_grace_seconds
+        )
+        == 0
+    )  # its file is still young
     assert (_stored(any_runtime), _condemned(any_runtime)) == ({_hash(b"a")}, [_hash(b"a")])
     _age(any_runtime, b"a", 1_000)
-    assert remove_condemned(any_runtime) == 1
+    assert (
+        remove_condemned(
+            any_runtime.db, any_runtime.storage, any_runtime.settings.delete_grace_seconds
+        )
+        == 1
+    )
     assert (_stored(any_runtime), _condemned(any_runtime)) == (set(), [])
 
 
@@ -145,7 +160,7 @@ def test_thumbnails_go_with_their_image(eager: Runtime) -> None:
     for key in keys:
         eager.storage.write(key, b"small")
     _delete(eager, dataset_id, image_id)
-    assert remove_condemned(eager) == 1
+    assert remove_condemned(eager.db, eager.storage, eager.settings.delete_grace_seconds) == 1
     assert not any(eager.storage.exists(key) for key in keys)
 
 
@@ -175,7 +190,7 @@ def test_a_blob_that_is_used_in_the_last_moment_stays(
         return found
 
     monkeypatch.setattr(blobs, "_used", used_just_before)
-    assert remove_condemned(runtime) == 0
+    assert remove_condemned(runtime.db, runtime.storage, runtime.settings.delete_grace_seconds) == 0
     assert runtime.storage.read(blob_key(_hash(b"a"))) == b"a"
 
 

@@ -51,11 +51,13 @@ def test_the_bytes_of_a_deleted_image(make_settings: MakeSettings) -> None:
         session.flush()
         condemn(session, Image.id == image.id)
     time.sleep(1.1)  # a store tells whole seconds
-    assert remove_condemned(runtime) == 0  # somebody has it
+    assert (
+        remove_condemned(runtime.db, runtime.storage, runtime.settings.delete_grace_seconds) == 0
+    )  # somebody has it
     assert runtime.storage.read(blob_key(_HASH)) == b"image"
     with runtime.db.write() as session:
         delete_images(session, get_dataset(session, "t", dataset.id, lock=True), [image.id])
-    assert remove_condemned(runtime) == 1
+    assert remove_condemned(runtime.db, runtime.storage, runtime.settings.delete_grace_seconds) == 1
     with pytest.raises(FileNotFoundError):
         runtime.storage.read(blob_key(_HASH))
     assert not runtime.storage.exists(thumbnail_key("t", _HASH, 64))

@@ -2,39 +2,39 @@
 
 from typing import Any
 
-from app.core.datasets.archives import check_archive, is_checked_at_once
+from app.core.datasets.archives import ArchiveLimits, check_archive, is_checked_at_once
 from app.core.datasets.sources.folders import check_folder
 from app.core.datasets.sources.manifests import read_entries
 from app.core.datasets.sources.objects import check_object_url
 from app.core.datasets.sources.opening import check_entry, check_own_manifest
 from app.core.datasets.sources.urls import is_url
 from app.core.platform.errors import DatasetEmpty, ManifestInvalid
-from app.core.runtime import Runtime
+from app.core.platform.settings import Settings
+from app.core.storage import Storage
 
 
-def check_source(runtime: Runtime, source: dict[str, Any]) -> None:
+def check_source(settings: Settings, storage: Storage, source: dict[str, Any]) -> None:
     """Completes the source with what the job has to know of it."""
-    settings = runtime.settings
     match source["type"]:
         case "archive":
-            path = runtime.storage.path(source["key"])
-            check_archive(path, runtime.archive_limits)
+            path = storage.path(source["key"])
+            check_archive(path, ArchiveLimits.of(settings))
             if source["labels_from"] == "manifest" and is_checked_at_once(path):
-                check_own_manifest(runtime, source)
+                check_own_manifest(settings, storage, source)
         case "folder":
             source["path"] = check_folder(source["path"], settings.source_folders)
         case "objects":
             check_object_url(source["url"], settings.source_buckets)
         case "urls" | "manifest":
-            source["rows"] = _check_entries(runtime, source)
+            source["rows"] = _check_entries(settings, storage, source)
 
 
-def _check_entries(runtime: Runtime, source: dict[str, Any]) -> int:
+def _check_entries(settings: Settings, storage: Storage, source: dict[str, Any]) -> int:
     """The number of rows, each of which names something that may be read."""
-    settings, rows, addresses = runtime.settings, 0, 0
-    with runtime.storage.path(source["key"]).open("rb") as file:
+    rows, addresses = 0, 0
+    with storage.path(source["key"]).open("rb") as file:
         for entry in read_entries(file, source["format"]):
-            check_entry(runtime, entry, only_urls=source["type"] == "urls")
+            check_entry(settings, entry, only_urls=source["type"] == "urls")
             rows += 1
             addresses += is_url(entry.path)
             if rows > settings.max_archive_members:

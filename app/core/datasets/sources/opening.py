@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from app.core.datasets.archives import member_count, read_members
+from app.core.datasets.archives import ArchiveLimits, member_count, read_members
 from app.core.datasets.sources.base import Member, Source, storable_name
 from app.core.datasets.sources.folders import check_folder, check_path, list_folder, read_file
 from app.core.datasets.sources.listings import count_listing, read_listing, write_listing
@@ -17,8 +17,8 @@ from app.core.datasets.sources.objects import list_objects as list_bucket
 from app.core.datasets.sources.urls import Fetcher, check_url, is_url
 from app.core.platform.activity import reporting
 from app.core.platform.errors import ImageTooLarge, ManifestInvalid, ServiceError
-from app.core.platform.settings import MiB
-from app.core.runtime import Runtime
+from app.core.platform.settings import MiB, Settings
+from app.core.storage import Storage
 from app.core.storage.buckets import ObjectUrl, is_object_url
 
 _REMOTE_READS = 8  # waiting for the network takes no core, but each holds a file in memory
@@ -27,19 +27,20 @@ _CHECK_BYTES = 8 * MiB  # many requests may hold as much at the same time
 _NO_MANIFEST = "There is no manifest.csv or manifest.jsonl at the root of the source."
 
 
-def open_source(runtime: Runtime, source: dict[str, Any], job_id: str) -> Source:
+def open_source(
+    settings: Settings, storage: Storage, source: dict[str, Any], job_id: str
+) -> Source:
     """Gives the same members in the same order each time it is opened for a job."""
-    opened = _OPENERS[source["type"]](runtime, source, job_id)
+    opened = _OPENERS[source["type"]](settings, storage, source, job_id)
     if source["labels_from"] != "manifest" or source["type"] in ("urls", "manifest"):
         return opened
-    again = _OPENERS[source["type"]](runtime, source, job_id).members
-    lookup = Lookup(_own_manifest(again, runtime.settings.max_archive_members))
+    again = _OPENERS[source["type"]](settings, storage, source, job_id).members
+    lookup = Lookup(_own_manifest(again, settings.max_archive_members))
     return replace(opened, members=_with_manifest(opened.members, lookup))
 
 
-def check_entry(runtime: Runtime, entry: Entry, *, only_urls: bool = False) -> None:
+def check_entry(settings: Settings, entry: Entry, *, only_urls: bool = False) -> None:
     """Whether a line of a manifest names something that this server may read."""
-    settings = runtime.settings
     try:
         if is_url(entry.path) or only_urls:
             check_url(entry.path, enabled=settings.source_urls)
@@ -52,29 +53,32 @@ def check_entry(runtime: Runtime, entry: Entry, *, only_urls: bool = False) -> N
         raise type(error)(f"{place}: {error.detail}") from error
 
 
-def check_own_manifest(runtime: Runtime, source: dict[str, Any]) -> int:
+def check_own_manifest(settings: Settings, storage: Storage, source: dict[str, Any]) -> int:
     """Read the manifest inside of an archive, as far as its sender can wait for it.
 
     Returns the number of rows that were read; those of a longer one are checked by the job.
     """
-    max_rows = runtime.settings.max_archive_members
-    limits = replace(runtime.archive_limits, max_member_bytes=_CHECK_BYTES)
-    members = read_members(runtime.storage.path(source["key"]), limits)
+    max_rows = settings.max_archive_members
+    limits = replace(ArchiveLimits.of(settings), max_member_bytes=_CHECK_BYTES)
+    members = read_members(storage.path(source["key"]), limits)
     try:
         return sum(1 for _ in islice(_own_manifest(members, max_rows), _CHECK_ROWS))
     except ImageTooLarge:
         return 0
 
 
-def _open_archive(runtime: Runtime, source: dict[str, Any], _job_id: str) -> Source:
+def _open_archive(
+    settings: Settings, storage: Storage, source: dict[str, Any], _job_id: str
+) -> Source:
     def members() -> Iterator[Member]:  # opened when it is read, which may be much later
-        yield from read_members(runtime.storage.path(source["key"]), runtime.archive_limits)
+        yield from read_members(storage.path(source["key"]), ArchiveLimits.of(settings))
 
-    return Source(members(), total=member_count(runtime.storage.path(source["key"])))
+    return Source(members(), total=member_count(storage.path(source["key"])))
 
 
-def _open_folder(runtime: Runtime, source: dict[str, Any], job_id: str) -> Source:
-    settings, storage = runtime.settings, runtime.storage
+def _open_folder(
+    settings: Settings, storage: Storage, source: dict[str, Any], job_id: str
+) -> Source:
     roots, limit = settings.source_folders, settings.max_image_bytes
     folder = check_folder(source["path"], roots)
     rows = ({"name": name} for name in list_folder(folder, roots))
@@ -90,8 +94,9 @@ def _open_folder(runtime: Runtime, source: dict[str, Any], job_id: str) -> Sourc
     return Source(members, count_listing(storage, job_id), parallel_reads=settings.threads)
 
 
-def _open_objects(runtime: Runtime, source: dict[str, Any], job_id: str) -> Source:
-    settings, storage = runtime.settings, runtime.storage
+def _open_objects(
+    settings: Settings, storage: Storage, source: dict[str, Any], job_id: str
+) -> Source:
     where = check_object_url(source["url"], settings.source_buckets)
     rows = list_bucket(settings, source["url"])
     write_listing(storage, job_id, rows, settings.max_archive_members)
@@ -107,11 +112,13 @@ def _open_objects(runtime: Runtime, source: dict[str, Any], job_id: str) -> Sour
     return Source(members, count_listing(storage, job_id), parallel_reads=_REMOTE_READS)
 
 
-def _open_manifest(runtime: Runtime, source: dict[str, Any], _job_id: str) -> Source:
-    read = _EntryReader(runtime)
+def _open_manifest(
+    settings: Settings, storage: Storage, source: dict[str, Any], _job_id: str
+) -> Source:
+    read = _EntryReader(settings)
 
     def members() -> Iterator[Member]:
-        with runtime.storage.path(source["key"]).open("rb") as file:
+        with storage.path(source["key"]).open("rb") as file:
             for position, entry in enumerate(read_entries(file, source["format"])):
                 yield Member(
                     position,
@@ -127,12 +134,10 @@ def _open_manifest(runtime: Runtime, source: dict[str, Any], _job_id: str) -> So
 class _EntryReader:
     """Reads what the lines of a manifest name."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._settings = runtime.settings
-        self._objects = ObjectReader(runtime.settings)
-        self._fetcher = Fetcher(
-            max_bytes=runtime.settings.max_image_bytes, seconds=runtime.settings.url_seconds
-        )
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._objects = ObjectReader(settings)
+        self._fetcher = Fetcher(max_bytes=settings.max_image_bytes, seconds=settings.url_seconds)
 
     def reader(self, entry: Entry) -> Callable[[], bytes]:
         return lambda: self._read(entry.path)
@@ -168,7 +173,7 @@ def _with_manifest(members: Iterator[Member], lookup: Lookup) -> Iterator[Member
         lookup.close()
 
 
-_OPENERS: dict[str, Callable[[Runtime, dict[str, Any], str], Source]] = {
+_OPENERS: dict[str, Callable[[Settings, Storage, dict[str, Any], str], Source]] = {
     "archive": _open_archive,
     "folder": _open_folder,
     "objects": _open_objects,

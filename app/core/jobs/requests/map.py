@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.core.jobs.lifecycle import create_job
-from app.core.jobs.requests.base import JobRequest, check_backbone_name, get_ready_dataset
+from app.core.jobs.requests.base import JobRequest, get_ready_dataset
+from app.core.models.backbones import check_backbone_name
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job

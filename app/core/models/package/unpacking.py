@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from app.core.jobs.requests.base import check_backbone_name
+from app.core.models.backbones import check_backbone_name
 from app.core.models.files import BACKBONE_FILE, MODEL_FILE
 from app.core.models.package import CHECKSUMS_FILE, MANIFEST_FILE
 from app.core.models.package.manifest import Manifest, parse_manifest

@@ -21,6 +21,8 @@ from app.core.platform.tables.datasets import (
     Upload,
 )
 from app.core.platform.tables.jobs import (
+    FINAL,
+    OPEN,
     IdempotencyKey,
     Job,
     JobCurve,
@@ -34,6 +36,8 @@ from app.core.platform.tables.workers import Shard, Worker
 
 __all__ = [
     "EXCLUDED",
+    "FINAL",
+    "OPEN",
     "ApiKey",
     "Assignment",
     "AssignmentChange",

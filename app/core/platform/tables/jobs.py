@@ -8,6 +8,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.core.platform.clock import db_now
 from app.core.platform.tables.base import Base, Json, created_at_column, id_column, tenant_column
 
+OPEN = ("queued", "running", "cancelling")  # statuses of a job that is not finished
+FINAL = ("cancelled", "succeeded", "failed")
+
 
 class Job(Base):
     """The truth about a job. Only the holder of the current `fence` may change a running one."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Select, exists, select
 from sqlalchemy.orm import Session, aliased
 
-from app.core.datasets.rows import OPEN
 from app.core.platform.settings import Settings
 from app.core.platform.tables import (
+    OPEN,
     Clustering,
     Dataset,
     Embedding,

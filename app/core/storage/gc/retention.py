@@ -15,7 +15,7 @@ from app.core.platform.db import Database
 from app.core.platform.errors import HoldLost
 from app.core.platform.ids import new_id
 from app.core.platform.tables import StorageHold
-from app.core.runtime import Runtime
+from app.core.storage.base import Storage
 
 HOLD_SECONDS = 900.0  # how long files wait for somebody who has died
 
@@ -57,14 +57,14 @@ def is_held(session: Session) -> bool:
     return session.scalar(held) is not None
 
 
-def discard(runtime: Runtime, keys: Iterable[str]) -> None:
+def discard(db: Database, storage: Storage, keys: Iterable[str]) -> None:
     """Files or folders whose rows are gone, after the commit that took them.
 
     What a crash or a hold keeps is found by the collector.
     """
-    with runtime.db.read() as session:
+    with db.read() as session:
         if is_held(session):
             return
     for key in keys:
-        runtime.storage.delete_folder(key)
-        runtime.storage.delete(key)
+        storage.delete_folder(key)
+        storage.delete(key)

@@ -17,7 +17,7 @@ import pytest
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
 from app.core.storage.blobs import remove_condemned
-from app.core.storage.gc.collector import collect_part, parts
+from app.core.storage.gc.collector import parts
 from tests.core.storage.gc.world import PICTURES, World
 
 _A_DAY = 25 * 3600.0
@@ -70,10 +70,12 @@ class Walk:
 
     def collect(self) -> None:
         for kind, folder in self.parts:
-            list(collect_part(self.runtime, kind, folder))
+            list(self.runtime.collector.collect_part(kind, folder))
 
     def sweep(self) -> None:
-        remove_condemned(self.runtime)
+        remove_condemned(
+            self.runtime.db, self.runtime.storage, self.runtime.settings.delete_grace_seconds
+        )
 
     def a_day_passes(self) -> None:
         self.world.write_rows()  # an ingest that lives commits within seconds

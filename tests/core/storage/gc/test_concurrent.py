@@ -7,7 +7,7 @@ from sqlalchemy import update
 
 from app.core.platform.tables import Dataset
 from app.core.runtime import Runtime
-from app.core.storage.gc.collector import collect_part, parts
+from app.core.storage.gc.collector import parts
 from tests.core.storage.gc.tomorrow import DAYS
 from tests.core.storage.gc.world import World
 
@@ -20,7 +20,7 @@ def test_features_that_a_job_has_found_are_not_taken_from_it(any_runtime: Runtim
     kind, folder = next(part for part in parts() if part[1] == "embeddings")
 
     def take_all() -> None:
-        list(collect_part(any_runtime, kind, folder, now=time.time() + DAYS))
+        list(any_runtime.collector.collect_part(kind, folder, now=time.time() + DAYS))
 
     with ThreadPoolExecutor(2) as pool:
         for number in range(ROUNDS):

@@ -8,7 +8,7 @@ from app.core.platform.tables import Clustering, Dataset, Embedding, Job
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from app.core.storage.blobs import keep_blob, thumbnail_folder, thumbnail_key
-from app.core.storage.gc.collector import collect, collect_part, parts
+from app.core.storage.gc.collector import parts
 from app.core.storage.gc.retention import discard, hold
 from tests.core.clustering_rows import FOLDER, store
 from tests.core.conftest import MakeDataset, MakeJob
@@ -50,7 +50,7 @@ def test_files_of_jobs(any_runtime: Runtime, make_job: MakeJob) -> None:
     for job_id in (kept, "job_gone"):
         any_runtime.storage.write(f"jobs/{job_id}/training.json", b"{}")
         any_runtime.storage.write(f"jobs/{job_id}/deeper/checkpoint", b"x")
-    found = list(collect(any_runtime, dry_run=True))
+    found = list(any_runtime.collector.collect(dry_run=True))
     assert found == []  # young
     assert collected(any_runtime) == {"jobs/job_gone"}
     assert len(list(any_runtime.storage.list("jobs"))) == 2
@@ -115,7 +115,7 @@ def test_nothing_goes_while_somebody_holds_the_files(any_runtime: Runtime) -> No
     any_runtime.storage.write("jobs/job_gone/a", b"x")
     with hold(any_runtime.db, "a test"):
         assert collected(any_runtime) == set()
-        discard(any_runtime, ["jobs/job_gone"])
+        discard(any_runtime.db, any_runtime.storage, ["jobs/job_gone"])
         assert any_runtime.storage.exists("jobs/job_gone/a")
     assert collected(any_runtime) == {"jobs/job_gone"}
 
@@ -137,7 +137,7 @@ def test_a_file_that_is_made_young_in_the_last_moment_stays(
     young = any_runtime.storage.look(blob_key(UNUSED))
     assert young is not None
     now = young.modified + 24 * 3600.0 + 0.001  # old by a hair, before the ingest comes
-    assert list(collect_part(any_runtime, busy, folder, now=now)) == []
+    assert list(any_runtime.collector.collect_part(busy, folder, now=now)) == []
     assert any_runtime.storage.exists(blob_key(UNUSED))
 
 

@@ -3,12 +3,11 @@
 import time
 
 from app.core.runtime import Runtime
-from app.core.storage.gc.collector import collect
 
 DAYS = 3 * 24 * 3600.0
 
 
 def collected(runtime: Runtime, *, dry_run: bool = False) -> set[str]:
     """Keys and folders that it takes."""
-    found = collect(runtime, dry_run=dry_run, now=time.time() + DAYS)
+    found = runtime.collector.collect(dry_run=dry_run, now=time.time() + DAYS)
     return {garbage.key for garbage in found}

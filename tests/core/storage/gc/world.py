@@ -10,13 +10,14 @@ from app.core import models as registry
 from app.core.clusterings.rows import delete_clustering
 from app.core.datasets.changes import delete_dataset, delete_images
 from app.core.datasets.embeddings import add_embedding
-from app.core.datasets.rows import OPEN, create_dataset, fingerprint, get_dataset
+from app.core.datasets.rows import create_dataset, fingerprint, get_dataset
 from app.core.exports.files import export_key
 from app.core.jobs.finished import delete_job
 from app.core.jobs.lifecycle import create_job
 from app.core.models import deletion
 from app.core.platform.ids import new_id
 from app.core.platform.tables import (
+    OPEN,
     Clustering,
     Dataset,
     Embedding,
@@ -88,7 +89,7 @@ class World:
             fresh = create_dataset(session, tenant=TENANT, name="d")
             fresh.status = "ready"
             self.datasets[place] = fresh.id
-        discard(self.runtime, leftovers)
+        discard(self.runtime.db, self.runtime.storage, leftovers)
 
     def start_job(self, number: int) -> None:
         with self.runtime.db.write() as session:
@@ -137,7 +138,7 @@ class World:
         if job is not None:
             with self.runtime.db.write() as session:
                 leftovers = delete_job(session, TENANT, job.id)
-            discard(self.runtime, leftovers)
+            discard(self.runtime.db, self.runtime.storage, leftovers)
 
     def delete_version(self, number: int) -> None:
         with self.runtime.db.read() as session:
@@ -146,7 +147,7 @@ class World:
             with self.runtime.db.write() as session:
                 chosen = versions[number % len(versions)]
                 folders = deletion.delete_version(session, TENANT, "m", chosen)
-            discard(self.runtime, folders)
+            discard(self.runtime.db, self.runtime.storage, folders)
 
     def delete_clustering(self, number: int) -> None:
         with self.runtime.db.read() as session:
@@ -154,7 +155,7 @@ class World:
         if ids:
             with self.runtime.db.write() as session:
                 files = delete_clustering(session, TENANT, ids[number % len(ids)])
-            discard(self.runtime, files)
+            discard(self.runtime.db, self.runtime.storage, files)
 
     def used(self) -> set[str]:
         """Keys that rows refer to and that were written before those rows."""

@@ -1,0 +1,19 @@
+"""Whether a backbone that a client names can be used here."""
+
+from pathlib import Path
+
+from app.core.platform.errors import InvalidRequest
+from temi.backbones.catalog import check_backbone
+from temi.errors import UnknownBackbone, WeightsUnavailable
+
+
+def check_backbone_name(name: str, weights_dir: Path | None) -> None:
+    """Asking timm or open_clip for a name may take seconds."""
+    if "@" in name:  # a path would let a client read the server's disk
+        raise InvalidRequest.field(
+            "backbone", "put the file into the server's TEMI_WEIGHTS_DIR and leave the path out"
+        )
+    try:
+        check_backbone(name, weights_dir)
+    except (UnknownBackbone, WeightsUnavailable) as error:
+        raise InvalidRequest.field("backbone", str(error)) from error
