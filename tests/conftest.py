@@ -18,6 +18,7 @@ from uuid import uuid4
 import hypothesis
 import psutil
 import pytest
+import redis
 import structlog
 from fastapi.testclient import TestClient
 from sqlalchemy import create_engine, text
@@ -45,7 +46,7 @@ hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=No
 hypothesis.settings.load_profile("repeatable")
 
 # Workers look often, and no lease runs out by itself.
-_TIMES = {"heartbeat_seconds": 0.3, "sweep_seconds": 0.2, **LONG_LEASES}
+_TIMES = {"heartbeat_seconds": 0.3, "maintenance_seconds": 0.2, **LONG_LEASES}
 _LOCAL = "http://127.0.0.1"
 _BYTES_A_PROCESS = 3_000_000_000
 _MOST_PROCESSES = 8
@@ -144,9 +145,17 @@ def postgres_server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def redis_url() -> Iterator[str]:
+def redis_server() -> Iterator[str]:
     with run_redis() as url:
         yield url
+
+
+@pytest.fixture
+def redis_url(redis_server: str) -> str:
+    """Empty: messages that an earlier test has left would be taken for the test's own."""
+    with redis.Redis.from_url(redis_server) as client:
+        client.flushall()
+    return redis_server
 
 
 @pytest.fixture(scope="session")
