@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from anyio import CapacityLimiter
 from fastapi import FastAPI
 
-from app.api.http.access import Access, with_door
+from app.api.http.access import Access, require_key
 from app.api.http.errors import install_error_handlers, responses
 from app.api.http.middleware import RequestContext
 from app.api.http.origins import OriginCheck
@@ -47,7 +47,7 @@ from app.core.platform.permissions import restrict_new_files
 from app.core.platform.settings import Settings, get_settings
 from app.core.runtime import Runtime
 from app.core.serving import Serving
-from app.core.serving.preload import Warmth
+from app.core.serving.preload import ModelPreloader
 from app.core.serving.references import References
 
 _DESCRIPTION = """
@@ -70,7 +70,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     metrics = Metrics(runtime)
     serving = Serving(settings, metrics.serving)
     references = References(runtime, serving)
-    warmth = Warmth(runtime, serving, references)
+    preloader = ModelPreloader(runtime, serving, references)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -79,10 +79,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         tracing.start_tracing(settings, "api")
         settings.temporary_dir.mkdir(parents=True, exist_ok=True)
         tempfile.tempdir = str(settings.temporary_dir)  # uploads wait on the storage's disk
-        await warmth.start()
+        await preloader.start()
         with notice_stop(runtime.stopping):
             yield
-        warmth.stop()
+        preloader.stop()
         serving.close()
         tracing.stop_tracing()
         runtime.db.dispose()
@@ -102,7 +102,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.access = Access(runtime)
     app.state.thumbnail_threads = CapacityLimiter(images.THUMBNAIL_THREADS)
     app.state.metrics = metrics
-    app.state.health = Health(runtime, warmth.finding)
+    app.state.health = Health(runtime, preloader.finding)
     install_error_handlers(app)
     for room in (
         predictions,  # asked for most often: the first that matches is taken
@@ -131,7 +131,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     ):
         app.include_router(
             room.router,
-            dependencies=with_door(room.router),
+            dependencies=require_key(room.router),
             responses=responses(401, 403, 421, 429),
         )
     for room in (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import sets
-from benchmarks.sets import LabelledSet
+from benchmarks.sets import LabeledSet
 from temi.analysis.kmeans import kmeans
 from temi.analysis.metrics import evaluate
 from temi.analysis.seeds import run_seeds
@@ -23,7 +23,7 @@ METHODS = ("kmeans", "scan", "pmi", "wpmi", "temi")
 Row = dict[str, Any]
 
 
-def measure(data: LabelledSet, method: str, seeds: int) -> Row:
+def measure(data: LabeledSet, method: str, seeds: int) -> Row:
     found = run_seeds(lambda seed: _one(data, method, seed), range(seeds))
     row: Row = {"set": data.name, "images": len(data.labels), "method": method, "seeds": seeds}
     for name, figure in found.metrics.items():
@@ -32,7 +32,7 @@ def measure(data: LabelledSet, method: str, seeds: int) -> Row:
     return row
 
 
-def _one(data: LabelledSet, method: str, seed: int) -> Mapping[str, float]:
+def _one(data: LabeledSet, method: str, seed: int) -> Mapping[str, float]:
     started = time.perf_counter()
     if method == "kmeans":
         clusters, steps = kmeans(data.features, data.n_clusters, seed=seed), 0
@@ -59,7 +59,7 @@ def _one(data: LabelledSet, method: str, seed: int) -> Mapping[str, float]:
     }
 
 
-def run(chosen: list[LabelledSet], seeds: int, methods: tuple[str, ...]) -> Iterator[Row]:
+def run(chosen: list[LabeledSet], seeds: int, methods: tuple[str, ...]) -> Iterator[Row]:
     for data in chosen:
         for method in methods:
             yield measure(data, method, seeds)

@@ -17,8 +17,8 @@ from sqlalchemy import Engine, Result, event
 
 from app.core.clusterings.revisions import iterate_pages, open_revision
 from app.core.clusterings.rows import get_clustering
-from app.core.jobs.lifecycle import claim_next, due_for_hint
-from app.core.jobs.queue_stats import read_load
+from app.core.jobs.lifecycle import claim_next, due_for_notification
+from app.core.jobs.queue_stats import read_queue_stats
 from app.core.platform.actor import DEFAULT_TENANT
 from app.core.runtime import Runtime
 from app.core.storage.blobs import _used
@@ -232,7 +232,7 @@ def _claim(runtime: Runtime) -> None:
 
 
 def _hints(runtime: Runtime) -> None:
-    _undone(runtime, due_for_hint)
+    _undone(runtime, due_for_notification)
 
 
 def _undone(runtime: Runtime, act: Callable[[Any], object]) -> None:
@@ -258,7 +258,7 @@ def _export(runtime: Runtime) -> None:
 
 def _load(runtime: Runtime) -> None:
     with runtime.db.read() as session:
-        read_load(session)
+        read_queue_stats(session)
 
 
 def _cursor(text: str) -> str:

@@ -157,7 +157,7 @@ def _memory(pid: int) -> int:
 
 
 def predict_job(client: TemiClient, folder: Path, count: int) -> Row:
-    """A dataset of small photos, all different, labelled by one job."""
+    """A dataset of small photos, all different, labeled by one job."""
     small = photos(50, 320, 240)
     archive = folder / "many.zip"
     with zipfile.ZipFile(archive, "w") as target:

@@ -18,7 +18,7 @@ CACHE = Path(tempfile.gettempdir()) / "temi-bench"
 
 
 @dataclass(frozen=True)
-class LabelledSet:
+class LabeledSet:
     name: str
     features: npt.NDArray[np.float32]
     labels: list[str]
@@ -28,25 +28,25 @@ class LabelledSet:
         return len(set(self.labels))
 
 
-def digits() -> LabelledSet:
+def digits() -> LabeledSet:
     """1,797 digits of 8 x 8 pixels; the pixels are the features."""
     found = load_digits()
-    return LabelledSet(
+    return LabeledSet(
         "digits", found.data.astype(np.float32), [str(label) for label in found.target]
     )
 
 
-def images(source: Path, backbone: str = "efficientnet_lite0") -> LabelledSet:
+def images(source: Path, backbone: str = "efficientnet_lite0") -> LabeledSet:
     """A folder or zip with a folder a class; its features are kept for the next time."""
     key = hashlib.sha256(f"{source.resolve()}|{source.stat().st_mtime}|{backbone}".encode())
     cached = CACHE / f"{source.stem}-{key.hexdigest()[:12]}.npz"
     if not cached.exists():
         _embed(source, backbone, cached)
     with np.load(cached) as stored:
-        return LabelledSet(source.stem, stored["features"], stored["labels"].tolist())
+        return LabeledSet(source.stem, stored["features"], stored["labels"].tolist())
 
 
-def demo() -> LabelledSet:
+def demo() -> LabeledSet:
     return images(Path(__file__).resolve().parent.parent / "demo" / "clipart.zip")
 
 

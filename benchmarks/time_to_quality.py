@@ -20,7 +20,7 @@ import torch
 
 from benchmarks import sets
 from benchmarks.reference import PaperTraining
-from benchmarks.sets import LabelledSet
+from benchmarks.sets import LabeledSet
 from temi.analysis.metrics import evaluate
 from temi.config import TrainConfig
 from temi.neighbors.search import mine_neighbors
@@ -30,14 +30,14 @@ Curve = list[tuple[int, float, float]]  # step, seconds, accuracy
 LOOKS = 40
 
 
-def accuracy(data: LabelledSet, clusters: npt.NDArray[np.integer]) -> float:
+def accuracy(data: LabeledSet, clusters: npt.NDArray[np.integer]) -> float:
     found = evaluate(data.labels, clusters).accuracy
     assert found is not None
     return 100 * found
 
 
 def follow(
-    data: LabelledSet,
+    data: LabeledSet,
     advance: Callable[[int], bool],
     predict: Callable[[], npt.NDArray[np.integer]],
     every: int,
@@ -54,7 +54,7 @@ def follow(
     return curve
 
 
-def paper_curve(data: LabelledSet, n_heads: int, seed: int) -> Curve:
+def paper_curve(data: LabeledSet, n_heads: int, seed: int) -> Curve:
     neighbors = torch.from_numpy(mine_neighbors(data.features, 50).ids)
     training = PaperTraining(
         torch.from_numpy(data.features), neighbors, data.n_clusters, n_heads=n_heads, seed=seed
@@ -68,7 +68,7 @@ def paper_curve(data: LabelledSet, n_heads: int, seed: int) -> Curve:
     return follow(data, advance, lambda: training.predict().numpy(), training.steps // LOOKS + 1)
 
 
-def default_curve(data: LabelledSet, seed: int) -> Curve:
+def default_curve(data: LabeledSet, seed: int) -> Curve:
     config = TrainConfig(n_clusters=data.n_clusters, seed=seed).resolve(len(data.labels))
     assert config.n_neighbors is not None
     trainer = Trainer(data.features, mine_neighbors(data.features, config.n_neighbors).ids, config)
@@ -80,7 +80,7 @@ def default_curve(data: LabelledSet, seed: int) -> Curve:
     )
 
 
-def compare(data: LabelledSet, n_heads: int, seed: int) -> dict[str, Any]:
+def compare(data: LabeledSet, n_heads: int, seed: int) -> dict[str, Any]:
     ours, paper = default_curve(data, seed), paper_curve(data, n_heads, seed)
     target = paper[-1][2]
     reached = next((seconds for _, seconds, score in ours if score >= target), None)

@@ -13,7 +13,7 @@ def create_index(name: str, table: str, columns: Sequence[Any]) -> None:
     if op.get_context().dialect.name != "postgresql":
         op.create_index(op.f(name), table, list(columns), if_not_exists=True)
         return
-    with _patiently():
+    with _with_timeout():
         op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
         op.create_index(op.f(name), table, list(columns), postgresql_concurrently=True)
 
@@ -22,12 +22,12 @@ def drop_index(name: str, table: str) -> None:
     if op.get_context().dialect.name != "postgresql":
         op.drop_index(op.f(name), table, if_exists=True)
         return
-    with _patiently():
+    with _with_timeout():
         op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 
 
 @contextmanager
-def _patiently() -> Iterator[None]:
+def _with_timeout() -> Iterator[None]:
     """It waits for readers, and nobody waits for it."""
     with op.get_context().autocommit_block():
         before = op.get_bind().scalar(text("SHOW lock_timeout"))

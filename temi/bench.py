@@ -23,7 +23,7 @@ from temi.device import resolve_device
 from temi.model import ClusterModel
 from temi.neighbors.search import mine_neighbors
 from temi.precision import fast_precisions
-from temi.training.head_threads import Lanes
+from temi.training.head_threads import HeadThreadPool
 from temi.training.trainer import Trainer
 
 _TRIES = 3
@@ -121,7 +121,7 @@ def _embedding_rates(backbone: Backbone, photos: list[bytes]) -> tuple[float, fl
     for row, image in zip(pixels, images, strict=True):
         backbone.preprocessing.fill(row, image())
     pieces = torch.split(pixels, default_batch(backbone.device))
-    lanes = Lanes(len(pieces), backbone.device)
+    lanes = HeadThreadPool(len(pieces), backbone.device)
     ways = (partial(lanes.map, backbone.embed, pieces), partial(_drain, backbone, images))
     tries = [[best_rate(way, len(pixels), 1) for way in ways] for _ in range(_TRIES)]
     forward, files = (max(rates) for rates in zip(*tries, strict=True))

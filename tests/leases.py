@@ -23,7 +23,7 @@ def expire_lease(db: Database, job_id: str) -> None:
                 session.execute(
                     update(Job)
                     .where(Job.id == job_id, Job.status.in_(["running", "cancelling"]))
-                    .values(lease_until=0.0, hint_at=0.0)
+                    .values(lease_until=0.0, notify_at=0.0)
                 )
         except OperationalError:  # a worker that was stopped within a transaction holds the row
             return False

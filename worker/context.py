@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.core.jobs import records as job_records
 from app.core.jobs.lifecycle import Progress, check_fence, record_timing
-from app.core.jobs.shards import Held
+from app.core.jobs.shards import ShardClaim
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 from worker.supervision.liveness import Alive, Computing
@@ -32,20 +32,20 @@ class StageEnded:
     skipped: bool
 
 
-News = StageBegan | StageEnded
+StageEvent = StageBegan | StageEnded
 
 
 @dataclass(frozen=True)
-class Holding:
+class ShardClaimChanged:
     """The shard that this process works on now, if it does: its lease is to be kept, too."""
 
-    held: Held | None
+    held: ShardClaim | None
 
 
 Sign = Alive | Computing
 
 
-def _untold(_news: News | Holding | Sign) -> None:
+def _untold(_news: StageEvent | ShardClaimChanged | Sign) -> None:
     """Nobody listens."""
 
 
@@ -55,9 +55,9 @@ class JobContext:
     job: Job
     fence: int
     send: Callable[[Progress], None]
-    tell: Callable[[News], None] = _untold
-    tell_holding: Callable[[Holding], None] = _untold
-    tell_sign: Callable[[Sign], None] = _untold
+    on_stage_event: Callable[[StageEvent], None] = _untold
+    on_shard_claim: Callable[[ShardClaimChanged], None] = _untold
+    on_liveness: Callable[[Sign], None] = _untold
     _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @contextmanager
@@ -70,20 +70,20 @@ class JobContext:
     def record_timing(self, stage: str, seconds: float, *, skipped: bool) -> None:
         with self.runtime.db.write() as session:
             record_timing(session, self.job.id, self.fence, stage, seconds, skipped)
-        self.tell(StageEnded(stage, seconds, skipped))
+        self.on_stage_event(StageEnded(stage, seconds, skipped))
 
-    def hold(self, held: Held | None) -> None:
-        self.tell_holding(Holding(held))
+    def report_claim(self, claim: ShardClaim | None) -> None:
+        self.on_shard_claim(ShardClaimChanged(claim))
 
     @contextmanager
     def computing(self) -> Iterator[None]:
         """For a call that may take long and cannot report: until it ends, the CPU time of this
         process is its sign of life. Not for a call that waits for a disk or a server."""
-        self.tell_sign(Computing(active=True))
+        self.on_liveness(Computing(active=True))
         try:
             yield
         finally:
-            self.tell_sign(Computing(active=False))
+            self.on_liveness(Computing(active=False))
 
     def log(self, message: str, level: str = "info") -> None:
         """A line for those who wait for the job: debug, info, warning or error."""
@@ -104,7 +104,7 @@ class JobContext:
     def meter(self, stage: str, total: int, completed: int = 0) -> "Meter":
         if stage not in self._told:
             self._told.add(stage)
-            self.tell(StageBegan(stage, completed))
+            self.on_stage_event(StageBegan(stage, completed))
             how = f"goes on at {completed} of {total}" if completed else "started"
             self.log(f"Stage {stage} {how}.")
         return Meter(self, stage, total, completed)
@@ -113,8 +113,8 @@ class JobContext:
 class AliveReporter:
     """Passes signs of life on, at most one a second; any thread may call it."""
 
-    def __init__(self, tell_sign: Callable[[Sign], None]) -> None:
-        self._tell_sign = tell_sign
+    def __init__(self, on_liveness: Callable[[Sign], None]) -> None:
+        self._tell_sign = on_liveness
         self._told_at = 0.0
 
     def __call__(self) -> None:

@@ -12,9 +12,14 @@ from app.core.platform.logs import configure_logging
 from app.core.platform.permissions import restrict_new_files
 from app.core.platform.settings import get_settings
 from app.core.runtime import Runtime
-from worker.supervision.heartbeat import leave, say_hello_while
+from worker.supervision.heartbeat import heartbeat_while, leave
 from worker.supervision.job_supervisor import run_waiting
-from worker.supervision.maintenance import start_cleaner, start_messenger, start_sweeper, sweep
+from worker.supervision.maintenance import (
+    republish_due_jobs,
+    start_cleaner,
+    start_republisher,
+    start_webhook_sender,
+)
 from worker.supervision.metrics import metrics
 
 runtime = Runtime(get_settings())
@@ -22,7 +27,7 @@ restrict_new_files(runtime.settings)  # before the broker's folders are made
 celery = runtime.celery
 configure_logging(runtime.settings)  # now: Celery warns before it asks for a set-up
 tracing.start_tracing(runtime.settings, "worker")
-_STALE_SECONDS = 24 * 3600.0  # no upload or artefact takes longer to write
+_STALE_SECONDS = 24 * 3600.0  # no upload or artifact takes longer to write
 _stopping = threading.Event()
 
 
@@ -34,11 +39,11 @@ def _keep_our_logging(**_: Any) -> None:
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _start(**_: Any) -> None:
     metrics.serve(runtime.settings)
-    say_hello_while(runtime, _stopping)
+    heartbeat_while(runtime, _stopping)
     runtime.storage.clean(_STALE_SECONDS, now=time.time())
-    sweep(runtime)
-    start_sweeper(runtime, _stopping)
-    start_messenger(runtime, _stopping)
+    republish_due_jobs(runtime)
+    start_republisher(runtime, _stopping)
+    start_webhook_sender(runtime, _stopping)
     start_cleaner(runtime, _stopping)
 
 

@@ -91,7 +91,7 @@ def _parts(settings: Settings) -> Iterator[Line]:
         "weights": DEFAULT_BACKBONE,
         "workers": "queue",
     }
-    for name, finding in Health(Runtime(settings)).look().items():
+    for name, finding in Health(Runtime(settings)).check().items():
         found = places[name] if finding.detail is None else f"{places[name]}: {finding.detail}"
         yield Line(name, finding.ok, found, finding.hint or "")
 

@@ -28,7 +28,7 @@ def has_key(settings: Settings) -> bool:
         db.dispose()
 
 
-def check_door(settings: Settings) -> None:
+def check_exposure(settings: Settings) -> None:
     """Before anything listens."""
     from sqlalchemy.exc import OperationalError
 

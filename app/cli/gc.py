@@ -24,13 +24,13 @@ def gc(
     as_json: AsJson = False,
 ) -> None:
     """Remove files that nothing refers to from the storage of the settings."""
-    from app.core.storage.gc.retention import is_held
+    from app.core.storage.gc.retention import is_retained
 
     files: dict[str, int] = defaultdict(int)
     sizes: dict[str, int] = defaultdict(int)
     with open_runtime() as runtime:
         with runtime.db.read() as session:
-            if is_held(session) and not dry_run:
+            if is_retained(session) and not dry_run:
                 notices.print("A backup is being made; nothing is removed before it ends.")
         for garbage in runtime.collector.collect(dry_run=dry_run):
             kind = _NAMES.get(garbage.kind, garbage.kind)

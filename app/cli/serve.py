@@ -8,7 +8,7 @@ import structlog
 import typer
 from rich.console import Console
 
-from app.cli.door import check_door
+from app.cli.door import check_exposure
 from app.core.platform import tracing
 from app.core.platform.permissions import restrict_new_files, restricted_files
 from app.core.platform.settings import Settings, get_settings
@@ -96,7 +96,7 @@ def _settings(host: str | None, port: int | None) -> Settings:
         os.environ["TEMI_PORT"] = str(port)
     get_settings.cache_clear()
     settings = get_settings()
-    check_door(settings)
+    check_exposure(settings)
     _check_tracing(settings)
     return settings
 

@@ -37,7 +37,7 @@ Objective = Annotated[
     Literal["temi", "wpmi", "pmi", "scan"] | None, typer.Option(help="What heads are trained for.")
 ]
 Heads = Annotated[int | None, typer.Option(min=1, help="Heads trained side by side.")]
-Neighbors = Annotated[int | None, typer.Option(min=1, help="Neighbours an image is paired with.")]
+Neighbors = Annotated[int | None, typer.Option(min=1, help="Neighbors an image is paired with.")]
 Beta = Annotated[float | None, typer.Option(help="Lower uses the clusters more evenly.")]
 Steps = Annotated[int | None, typer.Option(min=1, help="Training steps; fewer is quicker.")]
 Epochs = Annotated[int | None, typer.Option(min=1, help="Instead of steps.")]

@@ -37,8 +37,8 @@ def print_metrics(clustering: Clustering) -> None:
         if score and score.get("accuracy") is not None
     ]
     if rows:
-        labelled = (scores["temi"] or {}).get("n_labelled", clustering.image_count)
-        title = f"Agreement with the labels of {labelled} images"
+        labeled = (scores["temi"] or {}).get("n_labeled", clustering.image_count)
+        title = f"Agreement with the labels of {labeled} images"
         print_table(title, ["method", ">ACC", ">NMI", ">ARI"], rows)
 
 

@@ -15,10 +15,10 @@ from functools import partial
 from sqlalchemy import text
 
 from app.core.jobs.queue import check_broker
-from app.core.jobs.queue_stats import Load, read_load
+from app.core.jobs.queue_stats import QueueStats, read_queue_stats
 from app.core.jobs.workers import taken_resources
 from app.core.platform.migrations import is_current
-from app.core.platform.probe import CheckResult, Look, Lookout
+from app.core.platform.probe import CheckResult, PendingProbe, Probe
 from app.core.platform.resources import needs_of
 from app.core.platform.settings import GiB
 from app.core.runtime import Runtime
@@ -32,7 +32,7 @@ _BY_DATABASE = ("migrations", "workers")  # nothing is known of them without it
 
 @dataclass(frozen=True)
 class Check:
-    look: Callable[[Runtime], str | None]
+    run: Callable[[Runtime], str | None]
     """Raises if the thing is not there; returns what is worth a warning."""
     hint: str
 
@@ -59,23 +59,23 @@ def _check_storage(runtime: Runtime) -> str | None:
 
 def _check_workers(runtime: Runtime) -> str | None:
     with runtime.db.read() as session:
-        load = read_load(session)
+        load = read_queue_stats(session)
         taken = taken_resources(session, runtime.settings.lease_seconds)
     return _idle_workers(load) or _nobodys_jobs(load, taken)
 
 
-def _idle_workers(load: Load) -> str | None:
+def _idle_workers(load: QueueStats) -> str | None:
     """A worker that is alive holds a job, or looks for jobs and sends messages for them."""
     waited = load.oldest_queued_seconds
     if waited <= _LONG_WAIT or any(job.lease_left > 0 for job in load.running):
         return None
     waiting = f"{load.queued} jobs wait, the oldest for {waited:.0f} s"
-    if load.hinted_seconds is not None and load.hinted_seconds > _LONG_WAIT:
+    if load.notified_seconds is not None and load.notified_seconds > _LONG_WAIT:
         return f"{waiting}, and no worker looks for them"
     return f"{waiting}, and workers look for them but take none"
 
 
-def _nobodys_jobs(load: Load, taken: set[str]) -> str | None:
+def _nobodys_jobs(load: QueueStats, taken: set[str]) -> str | None:
     """If no worker says what it takes, they may be of an earlier version, and take everything."""
     waiting = (group for group in load.groups if group.status == "queued")
     needed = {needs_of(group.kind) for group in waiting if group.oldest_seconds > _LONG_WAIT}
@@ -111,16 +111,16 @@ class Health:
 
     def __init__(self, runtime: Runtime, models: Callable[[], CheckResult] | None = None) -> None:
         self._models = models
-        self._lookouts = {
-            name: Lookout(partial(_find, check, runtime)) for name, check in CHECKS.items()
+        self._probes = {
+            name: Probe(partial(_find, check, runtime)) for name, check in CHECKS.items()
         }
 
-    def look(self) -> dict[str, CheckResult]:
+    def check(self) -> dict[str, CheckResult]:
         looks = self._start()
         wait(looks.values(), timeout=PATIENCE_SECONDS)
         return _findings(looks)
 
-    async def look_beside(self) -> dict[str, CheckResult]:
+    async def check_async(self) -> dict[str, CheckResult]:
         """The same, without a thread of the pool: requests that hang may hold all of those."""
         looks = self._start()
         waited_for = [asyncio.wrap_future(look) for look in looks.values()]
@@ -130,14 +130,14 @@ class Health:
         found = _findings(looks)
         return found if self._models is None else {**found, "models": self._models()}
 
-    def _start(self) -> dict[str, Look[CheckResult]]:
-        return {name: lookout.start() for name, lookout in self._lookouts.items()}
+    def _start(self) -> dict[str, PendingProbe[CheckResult]]:
+        return {name: probe.start() for name, probe in self._probes.items()}
 
 
 def _find(check: Check, runtime: Runtime) -> CheckResult:
     started = time.monotonic()
     try:
-        warning = check.look(runtime)
+        warning = check.run(runtime)
     except Exception as error:  # noqa: BLE001 - whatever is wrong is the finding
         detail = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
         return CheckResult("failed", time.monotonic() - started, detail, check.hint)
@@ -149,7 +149,7 @@ def _find(check: Check, runtime: Runtime) -> CheckResult:
     )
 
 
-def _findings(looks: Mapping[str, Look[CheckResult]]) -> dict[str, CheckResult]:
+def _findings(looks: Mapping[str, PendingProbe[CheckResult]]) -> dict[str, CheckResult]:
     found = {
         name: look.result() if look.done() else _no_answer(name, look)
         for name, look in looks.items()
@@ -161,6 +161,6 @@ def _findings(looks: Mapping[str, Look[CheckResult]]) -> dict[str, CheckResult]:
     return found
 
 
-def _no_answer(name: str, look: Look[CheckResult]) -> CheckResult:
+def _no_answer(name: str, look: PendingProbe[CheckResult]) -> CheckResult:
     seconds = time.monotonic() - look.started
     return CheckResult("failed", seconds, f"no answer for {seconds:.1f} s", CHECKS[name].hint)

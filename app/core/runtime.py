@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from app.core.datasets.archives import ArchiveLimits
 from app.core.datasets.uploads import UploadFiles
-from app.core.jobs.notifier import Bell
-from app.core.jobs.queue import make_celery, publish_hint
+from app.core.jobs.notifier import JobNotifier
+from app.core.jobs.queue import make_celery, publish_notification
 from app.core.platform.db import Database
 from app.core.platform.resources import needs_of
 from app.core.platform.settings import Settings
@@ -47,8 +47,10 @@ class Runtime:
         return make_celery(self.settings)
 
     @cached_property
-    def bell(self) -> Bell:
-        return Bell(lambda job_id, kind: publish_hint(self.celery, job_id, needs_of(kind)))
+    def notifier(self) -> JobNotifier:
+        return JobNotifier(
+            lambda job_id, kind: publish_notification(self.celery, job_id, needs_of(kind))
+        )
 
     @cached_property
     def stopping(self) -> threading.Event:

@@ -20,16 +20,16 @@ MAJORITY = "one cluster per class; clusters left over count for their majority c
 
 @dataclass(frozen=True, kw_only=True)
 class ClusteringMetrics:
-    """Scores over the labelled images; None where no image has a label."""
+    """Scores over the labeled images; None where no image has a label."""
 
     accuracy: float | None  # Hungarian matching
     nmi: float | None
     ami: float | None
     ari: float | None
-    n_labelled: int
-    n_unlabelled: int
+    n_labeled: int
+    n_unlabeled: int
     n_classes: int
-    n_clusters: int  # clusters that hold at least one labelled image
+    n_clusters: int  # clusters that hold at least one labeled image
     matching: str  # how clusters were matched to classes for the accuracy
 
     def as_dict(self) -> dict[str, float | int | str | None]:
@@ -54,8 +54,8 @@ def evaluate(
         nmi=float(normalized_mutual_info_score(classes, clusters)) if scored else None,
         ami=float(adjusted_mutual_info_score(classes, clusters)) if scored else None,
         ari=float(adjusted_rand_score(classes, clusters)) if scored else None,
-        n_labelled=int(known.sum()),
-        n_unlabelled=int((~known).sum()),
+        n_labeled=int(known.sum()),
+        n_unlabeled=int((~known).sum()),
         n_classes=n_classes,
         n_clusters=n_clusters,
         matching=MAJORITY if n_clusters > n_classes else ONE_TO_ONE,

@@ -25,8 +25,8 @@ Mask = npt.NDArray[np.bool_]
 class NeighborPrecision:
     mean: float | None  # of the shares; None if no image has one
     shares: npt.NDArray[np.float64]  # (N,) share of S_x with x's label; NaN where it has no meaning
-    n_unlabelled: int  # images without a label
-    n_without_neighbors: int  # labelled images none of whose neighbors has a label
+    n_unlabeled: int  # images without a label
+    n_without_neighbors: int  # labeled images none of whose neighbors has a label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class PairWeights:
 def neighbor_precision(
     neighbors: npt.NDArray[np.integer], labels: Sequence[object | None]
 ) -> NeighborPrecision:
-    """Of each image's labelled neighbors, the share that has the image's own label."""
+    """Of each image's labeled neighbors, the share that has the image's own label."""
     codes = _codes(neighbors, labels)
     n_true = np.zeros(len(codes))
     n_pairs = np.zeros(len(codes))
@@ -59,7 +59,7 @@ def neighbor_precision(
     return NeighborPrecision(
         mean=float(shares[judged].mean()) if judged.any() else None,
         shares=shares,
-        n_unlabelled=int((codes < 0).sum()),
+        n_unlabeled=int((codes < 0).sum()),
         n_without_neighbors=int(((codes >= 0) & ~judged).sum()),
     )
 

@@ -65,10 +65,10 @@ class LinearClassifier:
 class ProbeResult:
     classifier: LinearClassifier
     train_accuracy: float
-    test_accuracy: float | None  # None without labelled test images
-    n_train: int  # labelled images
-    n_test: int  # labelled images
-    n_unlabelled: int  # left out, of both
+    test_accuracy: float | None  # None without labeled test images
+    n_train: int  # labeled images
+    n_test: int  # labeled images
+    n_unlabeled: int  # left out, of both
 
 
 def fit_probe(
@@ -79,7 +79,7 @@ def fit_probe(
     config: ProbeConfig | None = None,
     device: str = "auto",
 ) -> ProbeResult:
-    """Train on the labelled rows, and score on them and on the labelled rows of ``test``.
+    """Train on the labeled rows, and score on them and on the labeled rows of ``test``.
 
     A test label that no training image has counts as a mistake, whatever is predicted for it.
     """
@@ -88,8 +88,8 @@ def fit_probe(
     _check(test_features, test_labels)
     # Numbered together, so that classes seen only in the test come after those of the training.
     codes, classes = number_labels([*labels, *test_labels])
-    train_x, train_y = _labelled(features, codes[: len(labels)])
-    test_x, test_y = _labelled(test_features, codes[len(labels) :])
+    train_x, train_y = _labeled(features, codes[: len(labels)])
+    test_x, test_y = _labeled(test_features, codes[len(labels) :])
     if len(train_y) == 0:
         raise TemiError("no image has a label to learn from")
     classifier = _train(
@@ -103,7 +103,7 @@ def fit_probe(
         else None,
         n_train=len(train_y),
         n_test=len(test_y),
-        n_unlabelled=int((codes < 0).sum()),
+        n_unlabeled=int((codes < 0).sum()),
     )
 
 
@@ -156,7 +156,7 @@ def _learning_rate(config: ProbeConfig, progress: float) -> float:
     return config.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
 
 
-def _labelled(features: Features, codes: Ids) -> tuple[Features, Ids]:
+def _labeled(features: Features, codes: Ids) -> tuple[Features, Ids]:
     known = codes >= 0
     # Without gaps the features stay as they are, which may be a memory map.
     return (features, codes) if known.all() else (features[known], codes[known])

@@ -14,7 +14,7 @@ QUIET_LOOKS = 2  # looks in a row below the tolerance that count as settled
 _SAMPLE = 2048  # images looked at; enough to tell two percent from nothing
 
 
-class SettlingMonitor:
+class ConvergenceMonitor:
     """Compares the best head's assignments of a fixed sample of images from look to look.
 
     Only that head goes into the model; weak heads may wander for ever.

@@ -19,7 +19,7 @@ def most_processes(config: TrainConfig, device: torch.device) -> int:
 
 
 @dataclass(frozen=True)
-class HeadShare:
+class HeadPartition:
     """Each process has some groups of heads that follow each other; this one has ``rank``."""
 
     rank: int
@@ -28,7 +28,7 @@ class HeadShare:
     @classmethod
     def of(
         cls, config: TrainConfig, device: torch.device, *, rank: int, processes: int
-    ) -> "HeadShare":
+    ) -> "HeadPartition":
         if processes > config.n_heads:
             raise InvalidConfig("n_heads", f"{processes} processes need a head each")
         size = heads_per_group(config, device)

@@ -16,7 +16,7 @@ from temi.device import torch_threads
 Result = TypeVar("Result")
 
 
-class Lanes:
+class HeadThreadPool:
     def __init__(self, n_pieces: int, device: torch.device) -> None:
         self._on_cpu = device.type == "cpu"
         self.count = max(1, min(n_pieces, torch.get_num_threads() if self._on_cpu else 1))

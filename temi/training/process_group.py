@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 
-class Team(Protocol):
+class ProcessGroup(Protocol):
     """The processes of a run. All of them make the same calls in the same order.
 
     ``heads`` says how many heads each process has; tensors begin with the axis of heads.
@@ -40,7 +40,7 @@ class Team(Protocol):
         ...
 
 
-class Alone:
+class SingleProcess:
     """The only process of a run."""
 
     rank = 0
@@ -67,7 +67,7 @@ class Alone:
         return dict(tensors)
 
 
-class ProcessTeam:
+class TorchProcessGroup:
     """The processes of ``torch.distributed.init_process_group``, however they were started."""
 
     def __init__(self) -> None:

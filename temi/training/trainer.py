@@ -14,14 +14,14 @@ from temi.config import TrainConfig
 from temi.device import resolve_device
 from temi.errors import TemiError
 from temi.model import ClusterModel
-from temi.training.convergence import LOOK_EVERY, SettlingMonitor
+from temi.training.convergence import LOOK_EVERY, ConvergenceMonitor
 from temi.training.head_groups import HeadGroup, Step, join_states, new_heads, part, split_state
-from temi.training.head_partition import HeadShare
-from temi.training.head_threads import Lanes
+from temi.training.head_partition import HeadPartition
+from temi.training.head_threads import HeadThreadPool
 from temi.training.inputs import TrainingInputs, prepare
 from temi.training.objectives import make_objective
 from temi.training.objectives.teacher import agreement
-from temi.training.process_group import Alone, Team
+from temi.training.process_group import ProcessGroup, SingleProcess
 from temi.training.sampling import PairSampler
 
 __all__ = ["TrainConfig", "TrainReport", "Trainer"]
@@ -57,7 +57,7 @@ class Trainer:
         config: TrainConfig,
         *,
         device: str = "auto",
-        team: Team | None = None,
+        team: ProcessGroup | None = None,
     ) -> None:
         _check_arrays(features, neighbors)
         self.config = config = config.resolve(features.shape[0])
@@ -66,19 +66,19 @@ class Trainer:
         self.total_steps = config.steps
         self.images_per_step = config.batch_size
         self._device = resolve_device(device)
-        self._team = team = team or Alone()
-        self._share = HeadShare.of(config, self._device, rank=team.rank, processes=team.size)
+        self._team = team = team or SingleProcess()
+        self._share = HeadPartition.of(config, self._device, rank=team.rank, processes=team.size)
         self._raw = features
         self._inputs = self._prepare_inputs()
         self._objective = make_objective(config)
 
         generator = torch.Generator().manual_seed(config.seed)
         self._groups = self._new_groups(generator)
-        self._lanes = Lanes(len(self._groups), self._device)
+        self._lanes = HeadThreadPool(len(self._groups), self._device)
         self._sampler = PairSampler(
             neighbors[:, : config.n_neighbors], config.batch_size, generator, self._device
         )
-        self._settling = SettlingMonitor(self._inputs, config.n_heads)
+        self._settling = ConvergenceMonitor(self._inputs, config.n_heads)
         window = max(_MIN_LOSS_WINDOW, -(-features.shape[0] // config.batch_size))
         n_mine = self._share.heads[team.rank]
         self._losses = torch.zeros(window, n_mine, device=self._device)  # a ring
@@ -166,7 +166,7 @@ class Trainer:
         self._losses = self._share.rows(state["losses"].T).T.to(self._device, copy=True)
         # The stored preparation, not a fresh one: another BLAS may round it differently.
         self._inputs = TrainingInputs.from_tensors(self._raw, state, self._device)
-        self._settling = SettlingMonitor(self._inputs, self.config.n_heads)
+        self._settling = ConvergenceMonitor(self._inputs, self.config.n_heads)
         heads = {name: self._share.rows(whole) for name, whole in part(state, "heads").items()}
         split_state(self._groups, heads, self._step)
         self._sampler.load_state(part(state, "sampler"))
@@ -200,8 +200,8 @@ class Trainer:
         assert config.warmup_steps is not None
         peak = config.learning_rate * config.batch_size / 256
         left = (self.total_steps - self._step) / max(1.0, config.cooldown * self.total_steps)
-        warmth = (self._step + 1) / max(1, config.warmup_steps)
-        return peak * min(1.0, warmth, 0.5 - 0.5 * math.cos(math.pi * min(1.0, left)))
+        preloader = (self._step + 1) / max(1, config.warmup_steps)
+        return peak * min(1.0, preloader, 0.5 - 0.5 * math.cos(math.pi * min(1.0, left)))
 
     def _mean_losses(self) -> Tensor:
         seen = min(self._step, len(self._losses))

@@ -51,7 +51,7 @@ class RankedImage(Answer):
     name: str
     probability: float
     margin: float  # to the second likeliest cluster: small at a border
-    distance: float  # to the centre of the cluster
+    distance: float  # to the center of the cluster
 
 
 class Histogram(Answer):

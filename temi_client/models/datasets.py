@@ -16,7 +16,7 @@ class Dataset(Answer):
     fingerprint: str | None = None
     image_count: int = 0
     issue_count: int = 0
-    labelled_count: int = 0
+    labeled_count: int = 0
     bytes: int = 0
     error: ErrorInfo | None = None
     created_at: datetime

@@ -7,7 +7,7 @@ from sqlalchemy import insert, text, update
 
 from app.api.metrics import Metrics, state
 from app.core.jobs.lifecycle import Progress, claim, heartbeat
-from app.core.jobs.queue_stats import read_load
+from app.core.jobs.queue_stats import read_queue_stats
 from app.core.platform.clock import db_now
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Dataset, Job
@@ -101,7 +101,7 @@ def test_predictions(runtime: Runtime) -> None:
     serving.loaded(models=2, bytes_=1000)
     serving.unloaded("idle")
     serving.load_seconds(1.5)
-    shown = metrics.look().result().decode()
+    shown = metrics.render().result().decode()
     for line in (
         'temi_predict_requests_total{outcome="ok"} 1.0',
         'temi_predict_images_total{outcome="ok"} 3.0',
@@ -148,7 +148,7 @@ def many_jobs(any_runtime: Runtime) -> None:
 @pytest.mark.usefixtures("many_jobs")
 def test_a_look_at_ten_thousand_jobs(any_runtime: Runtime) -> None:
     with any_runtime.db.read() as session:
-        load = read_load(session)
+        load = read_queue_stats(session)
     assert sum(group.count for group in load.groups) == _JOBS
 
 

@@ -22,7 +22,7 @@ from tests.leases import LONG_LEASES
 from tests.servers import free_port
 from tests.waiting import LONG_SECONDS, PATIENT, as_variables, wait_until
 
-_QUICK = {"heartbeat_seconds": 1.0, "sweep_seconds": 0.5, "checkpoint_seconds": 0.5}
+_QUICK = {"heartbeat_seconds": 1.0, "maintenance_seconds": 0.5, "checkpoint_seconds": 0.5}
 # A lease runs out only where a test wants it to.
 LONG_TIMES = {**_QUICK, **LONG_LEASES}
 # Orphaned jobs are found within seconds. On a busy machine a living worker may lose a lease as

@@ -18,7 +18,7 @@ def test_another_worker_goes_on_in_time(
     with start_any_site(times={}) as site, site.client() as client:
         settings = site.settings
         # 60 s of lease, 5 s to the next look, 5 s for the message
-        asked = settings.lease_seconds + settings.sweep_seconds + 5.0
+        asked = settings.lease_seconds + settings.maintenance_seconds + 5.0
         job_id = upload(client, KINDS - 1, archives)
         wait_until(lambda: site.busy_workers(), "a worker has taken the job")
         (victim,) = site.busy_workers()

@@ -22,7 +22,7 @@ DATASET = {
     "created_at": CREATED,
 }
 CONFIG = {"backbone": "efficientnet_lite0", "train": {"n_clusters": 10, "seed": 0}}
-SCORES = {"accuracy": 0.75, "nmi": 0.7, "ari": 0.6, "n_labelled": 425}
+SCORES = {"accuracy": 0.75, "nmi": 0.7, "ari": 0.6, "n_labeled": 425}
 CLUSTERING = {
     "id": "cl_1",
     "job_id": "job_1",

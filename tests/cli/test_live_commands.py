@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import app
-from app.core.jobs.workers import Identity, say_hello
+from app.core.jobs.workers import Identity, record_heartbeat
 from temi_client import Clustering, Dataset, Image
 from tests.cli.conftest import Temi, as_json
 from tests.client.live import FILES, Live
@@ -262,7 +262,7 @@ def test_workers(live: Live, temi: Temi) -> None:
         name="gpu-1:7", host="gpu-1", pid=7, takes=("gpu",), device="a GPU", version="0.1.0"
     )
     with live.runtime.db.write() as session:
-        say_hello(session, who, job_id="job_of_somebody_else", stage="embed")
+        record_heartbeat(session, who, job_id="job_of_somebody_else", stage="embed")
     shown = temi("workers", "list").stdout
     assert "gpu-1:7" in shown
     assert "a job" in shown

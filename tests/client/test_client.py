@@ -16,7 +16,7 @@ DATASET = {
     "fingerprint": "f",
     "image_count": 2,
     "issue_count": 0,
-    "labelled_count": 0,
+    "labeled_count": 0,
     "bytes": 10,
     "error": None,
     "created_at": "2026-01-02T03:04:05Z",

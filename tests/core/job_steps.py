@@ -35,4 +35,4 @@ def cancel_job(runtime: Runtime, job: Job) -> Job:
 
 def send_hints(runtime: Runtime) -> list[str]:
     with runtime.db.write() as session:
-        return [job.id for job in jobs.due_for_hint(session)]
+        return [job.id for job in jobs.due_for_notification(session)]

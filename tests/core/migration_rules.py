@@ -1,6 +1,6 @@
 """What a migration may do while the release before it still runs.
 
-From 0004 on a migration only adds. What it takes away waits for a later release, whose migration
+After 0001 a migration only adds. What it takes away waits for a later release, whose migration
 says in `CONTRACTS` which release has stopped using it.
 """
 

@@ -8,7 +8,7 @@ from sqlalchemy import update
 
 from app.core.health import CHECKS, Health
 from app.core.jobs.lifecycle import claim
-from app.core.jobs.workers import Identity, say_hello
+from app.core.jobs.workers import Identity, record_heartbeat
 from app.core.platform.clock import db_now
 from app.core.platform.probe import CheckResult
 from app.core.platform.settings import Settings
@@ -22,7 +22,7 @@ from tests.waiting import wait_until
 
 def _look(settings: Settings) -> dict[str, CheckResult]:
     runtime = Runtime(settings)
-    findings = Health(runtime).look()
+    findings = Health(runtime).check()
     assert list(findings) == list(CHECKS)
     runtime.db.dispose()
     runtime.celery.close()
@@ -93,7 +93,7 @@ def test_weights_that_are_not_installed(
 
 
 def _age(runtime: Runtime, job: Job, queued: float, hinted: float) -> None:
-    times = {"queued_at": db_now() - queued, "hint_at": db_now() - hinted}
+    times = {"queued_at": db_now() - queued, "notify_at": db_now() - hinted}
     with runtime.db.write() as session:
         session.execute(update(Job).where(Job.id == job.id).values(**times))
 
@@ -101,20 +101,20 @@ def _age(runtime: Runtime, job: Job, queued: float, hinted: float) -> None:
 def test_jobs_that_no_worker_takes_are_a_warning(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     health = Health(any_runtime)
-    assert health.look()["workers"].status == "ok"
+    assert health.check()["workers"].status == "ok"
 
     _age(any_runtime, job, queued=300, hinted=300)
-    found = health.look()["workers"]
+    found = health.check()["workers"]
     assert (found.ok, found.status) == (True, "warning")
     assert found.detail == "1 jobs wait, the oldest for 300 s, and no worker looks for them"
 
     _age(any_runtime, job, queued=300, hinted=-30)
-    assert "look for them but take none" in str(health.look()["workers"].detail)
+    assert "look for them but take none" in str(health.check()["workers"].detail)
 
     busy = make_job()
     with any_runtime.db.write() as session:
         assert claim(session, busy.id, worker="w", lease_seconds=60) is not None
-    assert health.look()["workers"].status == "ok"
+    assert health.check()["workers"].status == "ok"
 
 
 def test_jobs_that_need_what_no_worker_takes_are_a_warning(
@@ -123,12 +123,12 @@ def test_jobs_that_need_what_no_worker_takes_are_a_warning(
     busy, waiting = make_job("ingest"), make_job("cluster")
     who = Identity(name="w", host="h", pid=1, takes=("cpu",), device="a CPU", version="1")
     with any_runtime.db.write() as session:
-        say_hello(session, who)
+        record_heartbeat(session, who)
         assert claim(session, busy.id, worker="w", lease_seconds=60) is not None
     health = Health(any_runtime)
-    assert health.look()["workers"].status == "ok"
+    assert health.check()["workers"].status == "ok"
     _age(any_runtime, waiting, queued=300, hinted=-30)
-    found = health.look()["workers"]
+    found = health.check()["workers"]
     assert (found.ok, found.status) == (True, "warning")
     assert found.detail == "jobs wait for gpu, and no worker takes that"
 
@@ -136,10 +136,10 @@ def test_jobs_that_need_what_no_worker_takes_are_a_warning(
 def test_a_frozen_database(make_settings: MakeSettings, postgres_url: str) -> None:
     runtime = Runtime(make_settings(database_url=postgres_url))
     health = Health(runtime)
-    assert all(finding.ok for finding in health.look().values())
+    assert all(finding.ok for finding in health.check().values())
     with frozen(postgres_url):
         for _ in range(2):
-            found = health.look()
+            found = health.check()
             assert found["database"].status == "failed"
             assert "no answer for" in str(found["database"].detail)  # it was not waited for
             assert found["workers"].status == "unknown"
@@ -152,7 +152,7 @@ def test_a_frozen_broker(make_settings: MakeSettings, redis_url: str) -> None:
     runtime = Runtime(make_settings(broker_url=redis_url))
     health = Health(runtime)
     with frozen(redis_url):
-        found = asyncio.run(health.look_beside())
+        found = asyncio.run(health.check_async())
         assert [name for name, finding in found.items() if not finding.ok] == ["broker"]
     _soon(health)
     runtime.db.dispose()
@@ -161,4 +161,4 @@ def test_a_frozen_broker(make_settings: MakeSettings, redis_url: str) -> None:
 
 def _soon(health: Health) -> None:
     """Once the server goes on, all is well again."""
-    wait_until(lambda: all(finding.ok for finding in health.look().values()), pause=0.2)
+    wait_until(lambda: all(finding.ok for finding in health.check().values()), pause=0.2)

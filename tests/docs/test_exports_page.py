@@ -17,7 +17,7 @@ from app.core.platform.tables import Clustering, Job
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from tests.client.live import running_live
-from tests.core.labelled_rows import State, add_images, store_history
+from tests.core.labeled_rows import State, add_images, store_history
 from tests.images import png_bytes
 from worker.context import JobContext
 from worker.jobs.export import run_export

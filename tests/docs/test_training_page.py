@@ -12,7 +12,7 @@ import torch
 
 from temi.config import TrainConfig
 from temi.neighbors.search import mine_neighbors
-from temi.training.head_partition import HeadShare, most_processes
+from temi.training.head_partition import HeadPartition, most_processes
 from temi.training.trainer import Trainer
 from tests.servers import free_port
 
@@ -59,7 +59,7 @@ def test_bytes_of_a_step(row: tuple[str, ...]) -> None:
     heads, pairs, processes, most, sent = (int(text.replace(",", "")) for text in row)
     config = TrainConfig(n_clusters=10, n_heads=heads, batch_size=pairs)
     device = torch.device("cuda" if processes > 3 else "cpu")
-    share = HeadShare.of(config, device, rank=0, processes=processes)
+    share = HeadPartition.of(config, device, rank=0, processes=processes)
     assert max(share.heads) == most
     assert most * pairs * 4 * (processes - 1) == sent
 

@@ -27,7 +27,7 @@ SHAPES = ("circle", "square", "stripes")
 SERVICE_VARIABLES = as_variables(
     {
         "heartbeat_seconds": 1,
-        "sweep_seconds": 0.5,
+        "maintenance_seconds": 0.5,
         "checkpoint_seconds": 0.5,
         "torch_threads": 1,  # other tests run on the other processors
         **LONG_LEASES,
@@ -134,7 +134,7 @@ def start_service(tmp_path: Path) -> Callable[..., object]:
 
 
 def drawing(shape: str, seed: int, size: int = 96) -> bytes:
-    """A picture of a shape in random colour and place: three groups that anyone can tell apart."""
+    """A picture of a shape in random color and place: three groups that anyone can tell apart."""
     rng = np.random.default_rng(seed)
     background = tuple(int(v) for v in rng.integers(200, 256, 3))
     color = tuple(int(v) for v in rng.integers(0, 120, 3))

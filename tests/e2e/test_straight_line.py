@@ -33,7 +33,7 @@ def assignments(client: TemiClient, job: Any) -> list[tuple[str, int | None, flo
 
 def test_upload_becomes_a_dataset(dataset: Dataset) -> None:
     assert dataset.status == "ready"
-    assert (dataset.image_count, dataset.issue_count, dataset.labelled_count) == (90, 0, 90)
+    assert (dataset.image_count, dataset.issue_count, dataset.labeled_count) == (90, 0, 90)
 
 
 def test_job_finds_the_groups(service: Any, finished: Any) -> None:

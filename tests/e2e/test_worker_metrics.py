@@ -16,7 +16,7 @@ def test_what_a_worker_has_done(start_service: Any, shapes_zip: Path) -> None:
         text = _metrics(port)
         assert 'temi_worker_items_total{kind="ingest",stage="ingest"} 90.0' in text
         assert 'temi_worker_stage_seconds_count{kind="ingest",stage="ingest"} 1.0' in text
-        assert 'temi_worker_sweeps_total{result="done",task="sweeper"}' in text
+        assert 'temi_worker_maintenance_runs_total{result="done",task="republisher"}' in text
         assert 'process="worker"' in text
         # it hears of the end a moment after those who asked the database
         wait_until(lambda: 'temi_worker_busy{kind="ingest"} 0.0' in _metrics(port))

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch.distributed import FileStore  # type: ignore[attr-defined]
 
 from temi.config import TrainConfig
-from temi.training.process_group import ProcessTeam, Team
+from temi.training.process_group import ProcessGroup, TorchProcessGroup
 from temi.training.trainer import Trainer
 
 
@@ -48,7 +48,7 @@ def _rank(folder: Path, config: TrainConfig, rank: int, processes: int) -> None:
     torch.set_num_threads(1)
     store = FileStore(str(folder / f"store-{processes}"), processes)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=processes)
-    team, first = ProcessTeam(), rank == 0
+    team, first = TorchProcessGroup(), rank == 0
     run_and_save(_new(folder, config, team), folder, str(processes), first=first, stop_at=25)
 
     resumed = _new(folder, config, team)
@@ -58,7 +58,7 @@ def _rank(folder: Path, config: TrainConfig, rank: int, processes: int) -> None:
     dist.destroy_process_group()
 
 
-def _new(folder: Path, config: TrainConfig, team: Team) -> Trainer:
+def _new(folder: Path, config: TrainConfig, team: ProcessGroup) -> Trainer:
     features, neighbors = np.load(folder / "features.npy"), np.load(folder / "neighbors.npy")
     return Trainer(features, neighbors, config, device="cpu", team=team)
 

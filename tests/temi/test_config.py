@@ -65,8 +65,8 @@ def test_json_round_trip() -> None:
 
 def test_from_dict_refuses_strangers_and_gaps() -> None:
     with pytest.raises(InvalidConfig) as caught:
-        TrainConfig.from_dict({"n_clusters": 3, "colour": "red"})
-    assert caught.value.field == "colour"
+        TrainConfig.from_dict({"n_clusters": 3, "color": "red"})
+    assert caught.value.field == "color"
     with pytest.raises(InvalidConfig, match="required"):
         TrainConfig.from_dict({"beta": 0.6})
 

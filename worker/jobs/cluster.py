@@ -1,6 +1,6 @@
-"""A clustering job, stage by stage: load artefacts, call one function of `temi`, save artefacts.
+"""A clustering job, stage by stage: load artifacts, call one function of `temi`, save artifacts.
 
-Every artefact is named after what it depends on, so a stage whose artefact exists is skipped:
+Every artifact is named after what it depends on, so a stage whose artifact exists is skipped:
 after a crash, and in any other job on the same images.
 """
 
@@ -15,7 +15,7 @@ from temi.model import ClusterModel
 from temi.training.trainer import TrainReport
 from worker.context import JobContext
 from worker.stages.artifacts import load_json, save_json
-from worker.stages.assignment_files import PlacingFiles
+from worker.stages.assignment_files import AssignmentFiles
 from worker.stages.base import embed, run_stage
 from worker.stages.curves import TrainingCurve
 from worker.stages.evaluation import evaluate_clustering
@@ -33,7 +33,7 @@ from worker.stages.training import open_trainer
 
 @dataclass(frozen=True)
 class ClusterJob(PairedJob):
-    """The names of a job's artefacts, and the ways to load them."""
+    """The names of a job's artifacts, and the ways to load them."""
 
     @cached_property
     def config(self) -> TrainConfig:
@@ -67,7 +67,7 @@ def run_cluster(context: JobContext) -> None:
     embed(job)
     mine_pairs(job)
     run_stage(context, "train", lambda: train(job), done=job.storage.exists(job.training_key))
-    run_stage(context, "evaluate", lambda: evaluate(job), done=PlacingFiles(job).done)
+    run_stage(context, "evaluate", lambda: evaluate(job), done=AssignmentFiles(job).done)
     register(job)
 
 
@@ -93,11 +93,11 @@ def evaluate(job: ClusterJob) -> None:
         job.neighbors.ids(),
         job.training.rows,
     )
-    PlacingFiles(job).save(metrics, placing)
+    AssignmentFiles(job).save(metrics, placing)
 
 
 def register(job: ClusterJob) -> None:
-    found = PlacingFiles(job)
+    found = AssignmentFiles(job)
     metrics = found.metrics() | {
         "training": load_json(job.storage, job.training_key),
         "neighbors": job.neighbors.summary(),

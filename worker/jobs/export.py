@@ -11,8 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.clusterings.revisions import (
+    LabeledImage,
     LabelFilter,
-    LabelledImage,
     RevisionView,
     iterate_pages,
     open_revision,
@@ -73,7 +73,7 @@ class _Rows:
         self._page = FORMATS[config["format"]].page
         self._meter = meter
 
-    def pages(self) -> Iterator[list[LabelledImage]]:
+    def pages(self) -> Iterator[list[LabeledImage]]:
         for page in iterate_pages(self._db, self.view, self._page):
             if kept := [row for row in page if self.wanted.keeps(row)]:
                 yield kept

@@ -17,7 +17,7 @@ from temi.finetune import FinetuneConfig, Finetuner, FinetuneReport, backbone_te
 from temi.model import ClusterModel
 from worker.context import JobContext
 from worker.stages.artifacts import load_json, save_json
-from worker.stages.assignment_files import PlacingFiles
+from worker.stages.assignment_files import AssignmentFiles
 from worker.stages.base import embed, run_stage
 from worker.stages.curves import Pace
 from worker.stages.embedding import EmbeddingFiles, embed_dataset, read_ahead
@@ -82,7 +82,7 @@ def run_finetune(context: JobContext) -> None:
         done=job.neighbors.done,
     )
     run_stage(context, "finetune", lambda: tune(job), done=job.storage.exists(job.training_key))
-    run_stage(context, "evaluate", lambda: evaluate(job), done=PlacingFiles(job).done)
+    run_stage(context, "evaluate", lambda: evaluate(job), done=AssignmentFiles(job).done)
     register(job)
 
 
@@ -118,11 +118,13 @@ def evaluate(job: FinetuneJob) -> None:
     """With the new features, which are those of the clustering."""
     embed_dataset(job.context, job.tuned_backbone, job.tuned_embedding, stage="evaluate")
     features, model = job.tuned_embedding.features(), job.tuned_model()
-    PlacingFiles(job).save(*evaluate_clustering(job.context, features, model, _trained_with(job)))
+    AssignmentFiles(job).save(
+        *evaluate_clustering(job.context, features, model, _trained_with(job))
+    )
 
 
 def register(job: FinetuneJob) -> None:
-    found = PlacingFiles(job)
+    found = AssignmentFiles(job)
     metrics = found.metrics() | {
         "training": load_json(job.storage, job.training_key),
         "neighbors": job.neighbors.summary(),

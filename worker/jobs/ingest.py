@@ -20,10 +20,10 @@ from app.core.platform.ids import new_id
 from app.core.platform.tables import Dataset, DatasetIssue, Image
 from app.core.storage import Batch
 from app.core.storage.blobs import keep_blob
-from app.core.storage.gc.retention import discard
+from app.core.storage.gc.retention import delete_unless_retained
 from worker.context import JobContext, Meter
 from worker.jobs.member_details import member_details
-from worker.jobs.storage_allowance import Allowance
+from worker.jobs.storage_allowance import StorageAllowance
 from worker.stages.prefetch import BytesAhead, prefetch
 
 _COMMIT_ROWS = 2_000
@@ -59,7 +59,7 @@ def run_ingest(context: JobContext) -> None:
         images, _, issues = count_rows(session, context.job.dataset_id, _first(context))
     meter = context.meter("ingest", total=source.total, completed=images + issues)
     meter.failed = issues
-    blobs, allowance = context.runtime.storage.many(), Allowance(context)
+    blobs, allowance = context.runtime.storage.batch(), StorageAllowance(context)
     rows = _stored(context, source, done, blobs)
     try:
         for batch in _batches(rows, meter):
@@ -71,7 +71,7 @@ def run_ingest(context: JobContext) -> None:
         rows.close()
         blobs.drop()
     _complete(context, time.monotonic() - started)
-    discard(context.runtime.db, context.runtime.storage, upload_keys(context.job))
+    delete_unless_retained(context.runtime.db, context.runtime.storage, upload_keys(context.job))
 
 
 def _first(context: JobContext) -> int:

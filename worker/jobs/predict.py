@@ -3,7 +3,7 @@
 import torch
 
 from worker.context import JobContext
-from worker.stages.assignment_files import PlacingFiles
+from worker.stages.assignment_files import AssignmentFiles
 from worker.stages.base import embed, run_stage
 from worker.stages.evaluation import evaluate_clustering
 from worker.stages.model_job import ModelJob
@@ -13,7 +13,7 @@ from worker.stages.registration import Clustered, register_prediction
 def run_predict(context: JobContext) -> None:
     torch.set_num_threads(context.runtime.settings.threads)
     job = ModelJob(context)
-    found = PlacingFiles(job)
+    found = AssignmentFiles(job)
     embed(job)
 
     def evaluate() -> None:

@@ -7,7 +7,7 @@ from app.core.platform.tables import Image
 from worker.context import JobContext
 
 
-class Allowance:
+class StorageAllowance:
     """What the ingest's key may still add."""
 
     def __init__(self, context: JobContext) -> None:

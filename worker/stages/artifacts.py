@@ -1,4 +1,4 @@
-"""Arrays and tensors in the storage. An artefact that exists is whole and is not made again."""
+"""Arrays and tensors in the storage. An artifact that exists is whole and is not made again."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from temi.standardize import chunks
 
 
 def content_key(*parts: object) -> str:
-    """A name made of everything that an artefact depends on."""
+    """A name made of everything that an artifact depends on."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -38,7 +38,7 @@ def gather_rows(
     piece: npt.NDArray[np.integer],
     row: npt.NDArray[np.integer],
 ) -> None:
-    """A new array: its row i is row ``row[i]`` of ``pieces[piece[i]]``. Held a part at a time."""
+    """A new array: its row i is row ``row[i]`` of ``pieces[piece[i]]``. In parts."""
     opened = cache(lambda number: load_array(storage, pieces[number]))  # a store is asked once
     first = opened(int(piece[0]))
     with storage.writing(key) as file:

@@ -8,11 +8,11 @@ import safetensors.numpy
 
 from worker.stages.artifacts import load_json, save_json
 from worker.stages.base import EmbeddedJob
-from worker.stages.evaluation import Placing
+from worker.stages.evaluation import Assignments
 
 
 @dataclass(frozen=True)
-class PlacingFiles:
+class AssignmentFiles:
     job: EmbeddedJob
 
     @property
@@ -20,19 +20,19 @@ class PlacingFiles:
         return f"{self.job.folder}/metrics.json"
 
     @property
-    def placing_key(self) -> str:
+    def assignments_key(self) -> str:
         return f"{self.job.folder}/placing.safetensors"
 
     @property
     def done(self) -> bool:
         return self.job.storage.exists(self.metrics_key)
 
-    def save(self, metrics: Mapping[str, Any], placing: Placing) -> None:
-        self.job.storage.write(self.placing_key, safetensors.numpy.save(vars(placing)))
+    def save(self, metrics: Mapping[str, Any], placing: Assignments) -> None:
+        self.job.storage.write(self.assignments_key, safetensors.numpy.save(vars(placing)))
         save_json(self.job.storage, self.metrics_key, metrics)
 
     def metrics(self) -> dict[str, Any]:
         return load_json(self.job.storage, self.metrics_key)
 
-    def placing(self) -> Placing:
-        return Placing(**safetensors.numpy.load(self.job.storage.read(self.placing_key)))
+    def placing(self) -> Assignments:
+        return Assignments(**safetensors.numpy.load(self.job.storage.read(self.assignments_key)))

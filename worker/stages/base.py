@@ -24,7 +24,7 @@ class EmbeddedJob:
 
     @property
     def folder(self) -> str:
-        """Where the job's own artefacts are."""
+        """Where the job's own artifacts are."""
         return f"jobs/{self.context.job.id}"
 
     @property
@@ -47,7 +47,7 @@ class EmbeddedJob:
 
 
 def run_stage(context: JobContext, name: str, run: Callable[[], None], *, done: bool) -> None:
-    """Run a stage unless its artefacts are already there."""
+    """Run a stage unless its artifacts are already there."""
     started = time.monotonic()
     if not done:
         run()

@@ -17,7 +17,7 @@ _USE_SECONDS = 2.0  # between two looks at how the clusters are used
 _POINTS = 500  # within each tenfold of the time so far; a run of days has a few thousand
 
 
-class Modelled(Protocol):
+class HasModel(Protocol):
     """Whatever trains heads."""
 
     def model(self, head: int) -> ClusterModel: ...
@@ -51,7 +51,7 @@ class TrainingCurve:
         self._pace = Pace()
         self._used_at = 0.0
 
-    def show(self, trainer: Modelled, report: TrainReport) -> None:
+    def show(self, trainer: HasModel, report: TrainReport) -> None:
         if not self._pace.due(last=report.done):
             return
         values: dict[str, object] = {
@@ -65,7 +65,7 @@ class TrainingCurve:
             self._used_at = time.monotonic()
         self._context.curve(report.step, values)
 
-    def _cluster_use(self, trainer: Modelled, head: int) -> dict[str, object]:
+    def _cluster_use(self, trainer: HasModel, head: int) -> dict[str, object]:
         confidence = measure_confidence(trainer.model(head).predict_proba(self._sample))
         return {
             "occupancy_entropy": _rounded(confidence.occupancy_entropy),

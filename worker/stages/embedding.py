@@ -30,7 +30,7 @@ from worker.context import JobContext, Meter
 from worker.stages.artifacts import content_key, gather_rows, load_array, save_array
 from worker.stages.embedding_reuse import Hashes, Plan, plan_reuse
 from worker.stages.prefetch import prefetch
-from worker.stages.sharded_stage import Advance, Cut
+from worker.stages.sharded_stage import Advance, ShardedStage
 
 # To be raised when the same images and model give other features than before.
 _FEATURES = 4
@@ -117,7 +117,7 @@ def _embed_shards(
     if len(plan.shards) > 1:
         save_array(files.storage, hashes_key, new)
     starts = np.cumsum([0, *(len(shard) for shard in plan.shards.values())]).tolist()
-    cut = Cut(
+    cut = ShardedStage(
         context=context,
         stage=meter.stage,
         plan_key=f"{files.folder}/plan-{name}.json",

@@ -18,7 +18,7 @@ _CHUNK_VALUES = 2**24  # probabilities held at once: 64 MB, also with 25,000 clu
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placing:
+class Assignments:
     """Where the model puts each image of a dataset, in the dataset's order: arrays of (N,)."""
 
     cluster: npt.NDArray[np.int32]
@@ -34,7 +34,7 @@ def evaluate_clustering(
     config: TrainConfig | None = None,
     neighbors: npt.NDArray[np.integer] | None = None,
     rows: npt.NDArray[np.integer] | None = None,
-) -> tuple[dict[str, Any], Placing]:
+) -> tuple[dict[str, Any], Assignments]:
     """Without `config` there is no k-means to compare with. `neighbors` are those of `rows`, by
     default of all, numbered within them."""
     tally = _assign(context, features, model)
@@ -51,7 +51,7 @@ def _measure(
     neighbors: npt.NDArray[np.integer] | None,
     rows: npt.NDArray[np.integer] | None,
     labels: list[str | None],
-) -> tuple[dict[str, Any], Placing]:
+) -> tuple[dict[str, Any], Assignments]:
     assigned = tally.assigned()
     metrics: dict[str, Any] = tally.result().as_dict()
     # As many numbers as clusters, and the clusters themselves have them.
@@ -70,7 +70,7 @@ def _measure(
         if neighbors is not None:
             paired = labels if rows is None else [labels[row] for row in rows]
             metrics["neighbor_precision"] = neighbor_precision(neighbors, paired).mean
-    placing = Placing(
+    placing = Assignments(
         cluster=assigned.astype(np.int32),
         probability=tally.probability().astype(np.float32),
         margin=tally.margin().astype(np.float32),

@@ -17,7 +17,7 @@ from temi.neighbors.parts import CellPlan, PartSearch
 from temi.neighbors.search import Neighbors
 from worker.context import JobContext
 from worker.stages.artifacts import content_key, load_array
-from worker.stages.sharded_stage import Advance, Cut
+from worker.stages.sharded_stage import Advance, ShardedStage
 
 _STAGE = "mine"
 Ids = npt.NDArray[np.int64]
@@ -86,7 +86,7 @@ class Mining:
             self.storage.delete(piece.key)
         return ids
 
-    def _cut(self, search: PartSearch) -> Cut:
+    def _cut(self, search: PartSearch) -> ShardedStage:
         rows, n = self.context.runtime.settings.mine_shard, len(self.features)
         plan = {
             "task": "mine",
@@ -96,7 +96,7 @@ class Mining:
             "probes": None if search.plan is None else search.plan.probes,
         }
         name = content_key(plan, rows, _digest(search.plan))
-        return Cut(
+        return ShardedStage(
             context=self.context,
             stage=_STAGE,
             plan_key=f"{self.name}-plan-{name}.json",

@@ -25,7 +25,7 @@ from app.core.platform.tables import Cluster, Clustering, Image
 from temi.backbones.base import Backbone
 from temi.config import TrainConfig
 from worker.context import JobContext
-from worker.stages.evaluation import Placing
+from worker.stages.evaluation import Assignments
 
 _PACKAGES = ("torch", "timm", "numpy", "safetensors", "temi-service")
 
@@ -34,7 +34,7 @@ _PACKAGES = ("torch", "timm", "numpy", "safetensors", "temi-service")
 class Clustered:
     """What a job found out about its dataset."""
 
-    placing: Placing
+    placing: Assignments
     metrics: dict[str, Any]
     labels: Sequence[str]  # the name of every cluster, by number
     embedding_folder: str
@@ -131,7 +131,7 @@ def _finish(
         image_count=count,
         metrics=clustered.metrics,
     )
-    add_clustering(session, clustering, placed(ids, clustered.placing))
+    add_clustering(session, clustering, to_rows(ids, clustered.placing))
     name_clusters(session, clustering_id, clustered.labels)
     result = {"clustering_id": clustering_id, "model": model, "metrics": clustered.metrics}
     finish(
@@ -172,7 +172,7 @@ def name_clusters(session: Session, clustering_id: str, labels: Sequence[str]) -
         session.execute(update(Cluster), named)
 
 
-def placed(ids: Sequence[str], placing: Placing) -> Iterator[Assigned]:
+def to_rows(ids: Sequence[str], placing: Assignments) -> Iterator[Assigned]:
     """Rows for the database, in the order of the dataset."""
     columns = (placing.cluster, placing.probability, placing.margin, placing.distance)
     for image_id, *values in zip(ids, *columns, strict=True):

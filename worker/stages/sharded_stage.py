@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from app.core.jobs.queue import publish_hint
+from app.core.jobs.queue import publish_notification
 from app.core.jobs.shards import (
-    Held,
     Piece,
+    ShardClaim,
     State,
     claim_shard,
     finish_shard,
@@ -37,13 +37,13 @@ _LOOK_SECONDS = 0.3
 Advance = Callable[[int], None]
 
 
-class Maker(Protocol):
+class ShardFunction(Protocol):
     def __call__(self, piece: Piece, advance: Advance) -> npt.NDArray[Any]:
         """What the file of a piece is to hold; `advance` is told of rows as they are done."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class ShardedStage:
     """A stage in pieces."""
 
     context: JobContext
@@ -54,7 +54,7 @@ class Cut:
     needs: Resource
 
     def run(
-        self, make: Maker, meter: Meter, *, overtaken: Callable[[], bool] = lambda: False
+        self, make: ShardFunction, meter: Meter, *, overtaken: Callable[[], bool] = lambda: False
     ) -> None:
         """Until every piece has its file, or until it no longer matters."""
         before = meter.completed
@@ -76,7 +76,7 @@ class Cut:
                 time.sleep(_LOOK_SECONDS)
         self._withdraw()
 
-    def _alone(self, make: Maker, meter: Meter) -> None:
+    def _alone(self, make: ShardFunction, meter: Meter) -> None:
         storage = self.context.runtime.storage
         for piece in self.pieces:
             if storage.exists(piece.key):
@@ -95,7 +95,7 @@ class Cut:
             mark_present(session, job.id, self.stage, present)
             idle = count_idle(session, self.needs, settings.lease_seconds)
         for _ in range(min(idle, len(self.pieces) - len(present) - 1)):
-            publish_hint(context.runtime.celery, job.id, self.needs)
+            publish_notification(context.runtime.celery, job.id, self.needs)
 
     def _look(self) -> State:
         crashes = self.context.runtime.settings.max_crashes
@@ -108,7 +108,7 @@ class Cut:
             )
         return state
 
-    def _do_one(self, make: Maker, meter: Meter) -> bool:
+    def _do_one(self, make: ShardFunction, meter: Meter) -> bool:
         """False if all that is left is in other hands."""
         context, settings = self.context, self.context.runtime.settings
         with context.transaction() as session:
@@ -122,9 +122,9 @@ class Cut:
             )
         if shard is None:
             return False
-        context.hold(Held.of(shard))
+        context.report_claim(ShardClaim.of(shard))
         do_shard(context.runtime, shard, make, meter.advance)
-        context.hold(None)
+        context.report_claim(None)
         return True
 
     def _withdraw(self) -> None:
@@ -138,11 +138,11 @@ class Cut:
             self.context.log(f"Stage {self.stage} was shared: {shares}.")
 
 
-def do_shard(runtime: Runtime, shard: Shard, make: Maker, advance: Advance) -> None:
+def do_shard(runtime: Runtime, shard: Shard, make: ShardFunction, advance: Advance) -> None:
     piece = Piece(shard.key, shard.first, shard.rows)
     if runtime.storage.exists(piece.key):
         advance(piece.rows)
     else:
         save_array(runtime.storage, piece.key, make(piece, advance))
     with runtime.db.write() as session:
-        finish_shard(session, Held.of(shard))
+        finish_shard(session, ShardClaim.of(shard))

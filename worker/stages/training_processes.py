@@ -30,7 +30,7 @@ from temi.config import TrainConfig
 from temi.device import resolve_device
 from temi.errors import TemiError
 from temi.model import ClusterModel
-from temi.training.process_group import ProcessTeam
+from temi.training.process_group import TorchProcessGroup
 from temi.training.trainer import Trainer, TrainReport
 
 _HOST = "127.0.0.1"
@@ -61,7 +61,9 @@ class TrainingRun:
         backend = "nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=store, rank=rank, world_size=self.processes)
         features, neighbors = (np.load(f, mmap_mode="r") for f in (self.features, self.neighbors))
-        return Trainer(features, neighbors, self.config, device=str(device), team=ProcessTeam())
+        return Trainer(
+            features, neighbors, self.config, device=str(device), team=TorchProcessGroup()
+        )
 
 
 @contextmanager

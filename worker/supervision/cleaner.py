@@ -7,7 +7,7 @@ import structlog
 from app.core.datasets.uploads import remove_expired
 from app.core.platform.errors import StorageUnavailable
 from app.core.runtime import Runtime
-from app.core.storage.blobs import remove_condemned
+from app.core.storage.blobs import delete_scheduled_blobs
 from app.core.storage.gc.collector import parts
 
 _PART_SECONDS = 60.0  # a folder a minute: all of them within half a day
@@ -40,7 +40,7 @@ class Cleaner:
     def _remove_deleted(self) -> int:
         runtime = self._runtime
         grace = runtime.settings.delete_grace_seconds
-        blobs = remove_condemned(runtime.db, runtime.storage, grace)
+        blobs = delete_scheduled_blobs(runtime.db, runtime.storage, grace)
         return blobs + remove_expired(runtime.db, runtime.uploads)
 
     def _collect(self, minute: int) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.core.jobs.workers import Identity, forget_silent, say_goodbye, say_hello
+from app.core.jobs.workers import Identity, delete_expired, deregister, record_heartbeat
 from app.core.platform.resources import BFLOAT16
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
@@ -78,7 +78,7 @@ def describe_device(settings: Settings) -> str:
     return f"{_cpu_name()}, {settings.threads} threads"
 
 
-def say_hello_while(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
+def heartbeat_while(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
     """Now, and from a thread of its own with every heartbeat: a long job must not silence it."""
     who = identity(runtime.settings)
     if BFLOAT16 not in who.takes:
@@ -89,10 +89,10 @@ def say_hello_while(runtime: Runtime, stopping: threading.Event) -> threading.Th
         while True:
             try:
                 with runtime.db.write() as session:
-                    say_hello(session, who, job_id=presence.job_id, stage=presence.stage)
-                    forget_silent(session, runtime.settings.lease_seconds)
+                    record_heartbeat(session, who, job_id=presence.job_id, stage=presence.stage)
+                    delete_expired(session, runtime.settings.lease_seconds)
             except SQLAlchemyError as error:
-                log.warning("hello_not_said", reason=str(error))
+                log.warning("heartbeat_not_recorded", reason=str(error))
             if stopping.wait(runtime.settings.heartbeat_seconds):
                 return
 
@@ -104,7 +104,7 @@ def say_hello_while(runtime: Runtime, stopping: threading.Event) -> threading.Th
 def leave(runtime: Runtime) -> None:
     try:
         with runtime.db.write() as session:
-            say_goodbye(session, worker_name())
+            deregister(session, worker_name())
     except SQLAlchemyError as error:  # the others will forget it
         log.warning("goodbye_not_said", reason=str(error))
 

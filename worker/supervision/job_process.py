@@ -21,10 +21,17 @@ from app.core.platform.tracing import trace_id_of
 from app.core.runtime import Runtime
 from app.core.storage import raise_if_full
 from temi.errors import InvalidConfig, TemiError, UnknownBackbone, WeightsUnavailable
-from worker.context import AliveReporter, Holding, JobContext, News, Sign, StageBegan
+from worker.context import (
+    AliveReporter,
+    JobContext,
+    ShardClaimChanged,
+    Sign,
+    StageBegan,
+    StageEvent,
+)
 from worker.supervision import processes
 
-Message = Progress | News | Holding | Sign | dict[str, object]
+Message = Progress | StageEvent | ShardClaimChanged | Sign | dict[str, object]
 """Progress, stages, shards while it goes well; at the end of a hopeless job, its error."""
 
 _TEMI_CODES: dict[type[TemiError], str] = {
@@ -66,7 +73,7 @@ def _main(runtime: Runtime, job_id: str, fence: int, connection: Connection) -> 
 
     send = locked_send(connection)
 
-    def tell(news: News) -> None:
+    def tell(news: StageEvent) -> None:
         _log_stage(news)
         send(news)
 
@@ -89,7 +96,7 @@ def locked_send(connection: Connection) -> Callable[[object], None]:
     return send
 
 
-def _log_stage(news: News) -> None:
+def _log_stage(news: StageEvent) -> None:
     bind_process(stage=news.stage)
     if isinstance(news, StageBegan):
         log.info("stage_started")

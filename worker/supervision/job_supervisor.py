@@ -18,14 +18,14 @@ from sqlalchemy.orm import Session
 from app.core.jobs.finished import may_pass
 from app.core.jobs.lifecycle import Progress, claim, claim_next, finish, heartbeat, release
 from app.core.jobs.requests.ingest import upload_keys
-from app.core.jobs.shards import Held, keep_shard, release_shard
+from app.core.jobs.shards import ShardClaim, keep_shard, release_shard
 from app.core.platform import tracing
 from app.core.platform.errors import LeaseLost
 from app.core.platform.logs import bound
 from app.core.platform.tables import FINAL, Job
 from app.core.runtime import Runtime
-from app.core.storage.gc.retention import discard
-from worker.context import Holding
+from app.core.storage.gc.retention import delete_unless_retained
+from worker.context import ShardClaimChanged
 from worker.supervision import job_process as child
 from worker.supervision import processes
 from worker.supervision.heartbeat import presence, takes, worker_name
@@ -57,7 +57,7 @@ def run_waiting(runtime: Runtime, stopping: threading.Event) -> int:
             break
         done += 1
         if _attempt(runtime, job, stopping):
-            stopping.wait(runtime.settings.sweep_seconds)  # what killed it may still be there
+            stopping.wait(runtime.settings.maintenance_seconds)  # what killed it may still be there
     return done
 
 
@@ -121,7 +121,7 @@ class Attempt:
         self._job = job
         self._error: dict[str, Any] | None = None
         self._progress: Progress | None = None
-        self._shard: Held | None = None
+        self._shard: ShardClaim | None = None
         self._stages = StageWatch(job.kind)
         self._beat_at = self._alive_at = time.monotonic()
         self.outcome = "lost"
@@ -167,7 +167,7 @@ class Attempt:
 
         self._write(write)
         if self._job.kind == "ingest" and not may_pass(error):
-            discard(self._runtime.db, self._runtime.storage, upload_keys(self._job))
+            delete_unless_retained(self._runtime.db, self._runtime.storage, upload_keys(self._job))
         self.outcome = status
         log.info("job_ended", status=status, error=error)
 
@@ -203,7 +203,7 @@ class Attempt:
                     self._progress = message if not saved else _with_checkpoint(message)
                 elif isinstance(message, dict):
                     self._error = message
-                elif isinstance(message, Holding):
+                elif isinstance(message, ShardClaimChanged):
                     self._shard = message.held
                 elif not isinstance(message, Alive | Computing):
                     self._liveness.enter_stage(message.stage)
@@ -226,7 +226,7 @@ class Attempt:
             metrics.heartbeat_failures.inc()
             log.warning("heartbeat_failed", reason=str(error.orig))
             return not self._overdue
-        self._dog.feed()
+        self._dog.reset()
         self._alive_at, self._progress = now, None
         if status == "cancelling":
             self.end("cancelled")
@@ -260,7 +260,7 @@ class Attempt:
             log.error("child_died", exit_code=exit_code)
             if self._progress is not None:
                 self._write(self._beat)  # a checkpoint it told of just before it died counts
-            excused = exit_code == processes.OUTAGE or self._dog.has_bitten
+            excused = exit_code == processes.OUTAGE or self._dog.timed_out
             self._release(crashed=not excused)
         else:
             self._note_end()

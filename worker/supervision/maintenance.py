@@ -6,8 +6,8 @@ from collections.abc import Callable
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.core.jobs.lifecycle import due_for_hint
-from app.core.jobs.queue import publish_hint
+from app.core.jobs.lifecycle import due_for_notification
+from app.core.jobs.queue import publish_notification
 from app.core.jobs.shards import waiting_shard
 from app.core.jobs.webhooks import send_due
 from app.core.platform.resources import needs_of
@@ -19,16 +19,16 @@ from worker.supervision.metrics import metrics
 log = structlog.get_logger()
 
 
-def sweep(runtime: Runtime) -> int:
+def republish_due_jobs(runtime: Runtime) -> int:
     """Hints for jobs that wait or whose worker fell silent."""
     with runtime.db.write() as session:
-        due = due_for_hint(session)
+        due = due_for_notification(session)
     for job in due:
-        publish_hint(runtime.celery, job.id, needs_of(job.kind))
+        publish_notification(runtime.celery, job.id, needs_of(job.kind))
     return len(due)
 
 
-def ring_for_help(runtime: Runtime) -> bool:
+def notify_helpers(runtime: Runtime) -> bool:
     """A worker with nothing to do rings once for pieces of others' jobs, whoever then takes one:
     as many messages go out as there are idle workers."""
     settings = runtime.settings
@@ -43,22 +43,24 @@ def ring_for_help(runtime: Runtime) -> bool:
         )
     if shard is None:
         return False
-    publish_hint(runtime.celery, shard.job_id, shard.needs)
+    publish_notification(runtime.celery, shard.job_id, shard.needs)
     return True
 
 
-def start_sweeper(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
+def start_republisher(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
     """Any number of sweepers may run: which of them sends a hint is decided by the database."""
 
     def look() -> int:
-        return sweep(runtime) + ring_for_help(runtime)
+        return republish_due_jobs(runtime) + notify_helpers(runtime)
 
-    return _start("sweeper", look, runtime, stopping)
+    return _start("republisher", look, runtime, stopping)
 
 
-def start_messenger(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
+def start_webhook_sender(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
     """Webhooks, in a thread of their own: a slow receiver must not keep jobs waiting."""
-    return _start("messenger", lambda: send_due(runtime.db, runtime.settings), runtime, stopping)
+    return _start(
+        "webhook_sender", lambda: send_due(runtime.db, runtime.settings), runtime, stopping
+    )
 
 
 def start_cleaner(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
@@ -70,14 +72,14 @@ def _start(
     name: str, action: Callable[[], int], runtime: Runtime, stopping: threading.Event
 ) -> threading.Thread:
     def loop() -> None:
-        while not stopping.wait(runtime.settings.sweep_seconds):
+        while not stopping.wait(runtime.settings.maintenance_seconds):
             try:
                 action()
             except SQLAlchemyError as error:
-                metrics.sweeps.labels(name, "failed").inc()
+                metrics.maintenance_runs.labels(name, "failed").inc()
                 log.warning(f"{name}_failed", reason=str(error))
             else:
-                metrics.sweeps.labels(name, "done").inc()
+                metrics.maintenance_runs.labels(name, "done").inc()
 
     thread = threading.Thread(target=loop, name=name, daemon=True)
     thread.start()

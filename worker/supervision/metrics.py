@@ -13,7 +13,7 @@ from prometheus_client import (
 from app.core.platform.settings import Settings
 from app.core.platform.version import build_info
 
-# From a stage whose artefacts are nearly there to a fine-tuning over night.
+# From a stage whose artifacts are nearly there to a fine-tuning over night.
 _SECONDS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0)
 log = structlog.get_logger()
 
@@ -59,9 +59,9 @@ class WorkerMetrics:
             "Heartbeats that did not reach the database.",
             registry=registry,
         )
-        self.sweeps = Counter(
-            "temi_worker_sweeps",
-            "Rounds of the threads that look for what is due.",
+        self.maintenance_runs = Counter(
+            "temi_worker_maintenance_runs",
+            "Rounds of the maintenance threads.",
             ["task", "result"],
             registry=registry,
         )

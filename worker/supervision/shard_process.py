@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from app.core.jobs.lifecycle import Progress, one_waits
-from app.core.jobs.shards import Held, claim_shard
+from app.core.jobs.shards import ShardClaim, claim_shard
 from app.core.platform.activity import listen_to_activity, report_activity
 from app.core.platform.logs import adopt_libraries, bind_process, configure_logging
 from app.core.platform.processes import die_with_parent
@@ -21,14 +21,14 @@ from app.core.platform.settings import Settings
 from app.core.platform.tables import Job, Shard
 from app.core.platform.tracing import trace_id_of
 from app.core.runtime import Runtime
-from worker.context import AliveReporter, Holding, JobContext, Sign
+from worker.context import AliveReporter, JobContext, ShardClaimChanged, Sign
 from worker.stages.artifacts import load_json
-from worker.stages.sharded_stage import Maker, do_shard
+from worker.stages.sharded_stage import ShardFunction, do_shard
 from worker.supervision import processes
 from worker.supervision.heartbeat import takes
 from worker.supervision.job_process import locked_send
 
-Message = Holding | Sign | dict[str, object]
+Message = ShardClaimChanged | Sign | dict[str, object]
 """Which piece it works on, and that it gets on; at the end of help that was of no use, why."""
 
 _NO_FENCE = -1  # whatever it tried to write of the job would be void
@@ -66,7 +66,7 @@ def help_with(
         job = session.get_one(Job, first.job_id)
     bind_process(job_id=job.id, kind=job.kind, stage=first.stage)
     bind_process(request_id=job.request_id, trace_id=trace_id_of(job.traceparent))
-    context = JobContext(runtime, job, _NO_FENCE, _ignore, tell_holding=send, tell_sign=send)
+    context = JobContext(runtime, job, _NO_FENCE, _ignore, on_shard_claim=send, on_liveness=send)
     plan, make = first.plan, maker(context, first)
     shard: Shard | None = first
     while shard is not None:
@@ -74,15 +74,15 @@ def help_with(
             plan, make = shard.plan, maker(context, shard)
         do_shard(runtime, shard, make, lambda _rows: report_activity())
         shard = _next(runtime, shard, worker)
-        context.hold(Held.of(shard) if shard is not None else None)
+        context.report_claim(ShardClaim.of(shard) if shard is not None else None)
 
 
-def maker(context: JobContext, shard: Shard) -> Maker:
+def maker(context: JobContext, shard: Shard) -> ShardFunction:
     plan: dict[str, Any] = load_json(context.runtime.storage, shard.plan)
     module, function = _TASKS[plan["task"]]
     prepare = getattr(importlib.import_module(module), function)
     adopt_libraries()
-    made: Maker = prepare(context, shard.stage, plan)
+    made: ShardFunction = prepare(context, shard.stage, plan)
     return made
 
 

@@ -8,11 +8,11 @@ from multiprocessing.process import BaseProcess
 import structlog
 from sqlalchemy.exc import DBAPIError
 
-from app.core.jobs.shards import Held, claim_any_shard, keep_shard, release_shard
+from app.core.jobs.shards import ShardClaim, claim_any_shard, keep_shard, release_shard
 from app.core.platform.logs import bound
 from app.core.platform.tables import Shard
 from app.core.runtime import Runtime
-from worker.context import Holding
+from worker.context import ShardClaimChanged
 from worker.supervision import processes
 from worker.supervision import shard_process as helper
 from worker.supervision.heartbeat import presence, worker_name
@@ -59,7 +59,7 @@ class Help:
     def __init__(self, runtime: Runtime, shard: Shard) -> None:
         self._runtime = runtime
         self._shard = shard
-        self._held: Held | None = Held.of(shard)
+        self._held: ShardClaim | None = ShardClaim.of(shard)
         self._error: dict[str, object] | None = None
         self._beat_at = self._alive_at = time.monotonic()
 
@@ -86,7 +86,7 @@ class Help:
                 process.join()
                 if process.exitcode == processes.OUTAGE:
                     self._release(crashed=False)
-                    stopping.wait(self._runtime.settings.sweep_seconds)
+                    stopping.wait(self._runtime.settings.maintenance_seconds)
                     return True
                 return self._conclude(process.exitcode or 0)
             finally:
@@ -103,7 +103,7 @@ class Help:
         try:
             while connection.poll(max(0.0, until - time.monotonic())):
                 message: helper.Message = connection.recv()
-                if isinstance(message, Holding):
+                if isinstance(message, ShardClaimChanged):
                     metrics.shards.labels(self._shard.stage).inc()  # it has done the one before
                     self._held = message.held
                     self._liveness.note(message)
@@ -128,7 +128,7 @@ class Help:
             metrics.heartbeat_failures.inc()
             log.warning("heartbeat_failed", reason=str(error.orig))
             return not self._overdue
-        self._dog.feed()
+        self._dog.reset()
         self._alive_at = now
         # The child may have ended this piece and claimed the next one in the meantime.
         return kept or held != self._held
@@ -146,7 +146,7 @@ class Help:
         return time.monotonic() - self._alive_at > self._runtime.settings.self_kill_seconds
 
     def _conclude(self, exit_code: int) -> bool:
-        died = exit_code != 0 and self._error is None and not self._dog.has_bitten
+        died = exit_code != 0 and self._error is None and not self._dog.timed_out
         if died:
             log.error("child_died", exit_code=exit_code)
         self._release(crashed=died)

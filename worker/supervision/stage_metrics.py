@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from app.core.jobs.lifecycle import Progress
 from app.core.platform import tracing
-from worker.context import News, StageBegan, StageEnded
+from worker.context import StageBegan, StageEnded, StageEvent
 from worker.supervision.metrics import metrics
 
 
@@ -38,7 +38,7 @@ class StageWatch:
         metrics.items.labels(self._kind, progress.stage).inc(gained)
         stage.completed = progress.completed
 
-    def heard(self, news: News) -> None:
+    def heard(self, news: StageEvent) -> None:
         if isinstance(news, StageBegan):
             completed = news.completed
             self._open = _Open(news.stage, time.time_ns(), completed, completed)

@@ -8,29 +8,29 @@ from typing import Self
 
 
 class Watchdog:
-    """Calls `bite` once nobody has fed it for `seconds`; used as a context manager."""
+    """Calls `on_timeout` once nobody has fed it for `seconds`; used as a context manager."""
 
-    def __init__(self, seconds: float, bite: Callable[[], None]) -> None:
+    def __init__(self, seconds: float, on_timeout: Callable[[], None]) -> None:
         self._seconds = seconds
-        self._bite = bite
-        self._fed_at = time.monotonic()
+        self._on_timeout = on_timeout
+        self._reset_at = time.monotonic()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
-        self.has_bitten = False
+        self.timed_out = False
 
-    def feed(self) -> None:
-        self._fed_at = time.monotonic()
+    def reset(self) -> None:
+        self._reset_at = time.monotonic()
 
     def _watch(self) -> None:
-        while not self._closed.wait(max(0.01, self._seconds - self._hungry_for)):
-            if self._hungry_for >= self._seconds:
-                self.has_bitten = True
-                self._bite()
+        while not self._closed.wait(max(0.01, self._seconds - self._idle_seconds)):
+            if self._idle_seconds >= self._seconds:
+                self.timed_out = True
+                self._on_timeout()
                 return
 
     @property
-    def _hungry_for(self) -> float:
-        return time.monotonic() - self._fed_at
+    def _idle_seconds(self) -> float:
+        return time.monotonic() - self._reset_at
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -15,7 +15,7 @@ from fastapi.security.utils import get_authorization_scheme_param
 
 from app.api.http.errors import responses as problem_responses
 from app.api.http.request_bodies import BodyRules, bounded, check_json, has_body
-from app.core.access.key_cache import KeyRing
+from app.core.access.key_cache import ApiKeyCache
 from app.core.access.limits import RateLimits
 from app.core.access.open_responses import OpenResponses
 from app.core.platform.actor import Actor, Scope
@@ -28,16 +28,16 @@ _WITH_BODY = {"POST", "PUT", "PATCH"}
 
 
 class Access:
-    """What the door holds for all requests of a process."""
+    """What the auth holds for all requests of a process."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self.keys = KeyRing(runtime.db, runtime.settings)
+        self.keys = ApiKeyCache(runtime.db, runtime.settings)
         self.limits = RateLimits(runtime.settings.broker_url)
         self.downloads = OpenResponses("downloads", runtime.settings.max_open_downloads)
         self.event_streams = OpenResponses("event streams", runtime.settings.max_event_streams)
 
 
-class Door(HTTPBearer):
+class ApiKeyAuth(HTTPBearer):
     """States the scope that a router needs, and describes the key in OpenAPI.
 
     Without a stated scope, reading needs `read` and all else `write`. A `GuardedRoute` has
@@ -115,10 +115,10 @@ async def admit(request: Request, scope: Scope | None) -> Actor:
     return actor
 
 
-def with_door(router: APIRouter) -> list[Any]:
-    """What is to stand before a router that has no door of its own."""
-    own = any(isinstance(stated.dependency, Door) for stated in router.dependencies)
-    return [] if own else [Depends(Door())]
+def require_key(router: APIRouter) -> list[Any]:
+    """What is to stand before a router that has no auth of its own."""
+    own = any(isinstance(stated.dependency, ApiKeyAuth) for stated in router.dependencies)
+    return [] if own else [Depends(ApiKeyAuth())]
 
 
 def _bearer(request: Request) -> str | None:
@@ -127,5 +127,5 @@ def _bearer(request: Request) -> str | None:
 
 
 def _stated_scope(route: APIRoute) -> Scope | None:
-    doors = (d.dependency for d in route.dependencies if isinstance(d.dependency, Door))
-    return next((door.scope for door in doors), None)
+    stated = (d.dependency for d in route.dependencies if isinstance(d.dependency, ApiKeyAuth))
+    return next((auth.scope for auth in stated), None)

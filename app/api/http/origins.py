@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.http.errors import problem, status_of
-from app.core.access.key_cache import KeyRing
+from app.core.access.key_cache import ApiKeyCache
 from app.core.platform.errors import ForeignOrigin, HostNotAllowed, ServiceError
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -29,7 +29,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 class OriginCheck:
     """In front of all routes, and before a body is read."""
 
-    def __init__(self, app: ASGIApp, keys: KeyRing, allowed_hosts: tuple[str, ...]) -> None:
+    def __init__(self, app: ASGIApp, keys: ApiKeyCache, allowed_hosts: tuple[str, ...]) -> None:
         self._app = app
         self._keys = keys
         self._allowed = tuple(name.lower() for name in allowed_hosts)

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from app.core.serving.loop_lag import Watcher
+from app.core.serving.loop_lag import ServingObserver
 
 _SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
@@ -11,7 +11,7 @@ _SECONDS = (
 _SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
-class ServingMetrics(Watcher):
+class ServingMetrics(ServingObserver):
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = _counter(registry, "predict_requests", "Requests by outcome.", "outcome")
         self._images = _counter(registry, "predict_images", "Images by outcome.", "outcome")

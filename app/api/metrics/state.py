@@ -12,8 +12,8 @@ from prometheus_client import Metric
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from app.core.jobs.queue_stats import Load, read_load
-from app.core.platform.probe import Lookout
+from app.core.jobs.queue_stats import QueueStats, read_queue_stats
+from app.core.platform.probe import Probe
 from app.core.runtime import Runtime
 
 _KEPT_SECONDS = 2.0  # scrapes, however many, cost one look in this time
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class _Seen:
-    load: Load | None  # none if the database did not answer
+    load: QueueStats | None  # none if the database did not answer
     seconds: float
     at: float
 
@@ -31,7 +31,7 @@ class _Seen:
 class StateCollector(Collector):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._database = Lookout(self._read)
+        self._database = Probe(self._read)
         self._lock = threading.Lock()
         self._seen = _Seen(None, 0.0, float("-inf"))
 
@@ -55,16 +55,16 @@ class StateCollector(Collector):
                 self._seen = _Seen(load, now - started, now)
             return self._seen
 
-    def _load(self) -> Load | None:
+    def _load(self) -> QueueStats | None:
         try:
             return self._database.start().result(_PATIENCE_SECONDS)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other figures are still true
             log.warning("database_figures_missing", reason=str(error) or type(error).__name__)
             return None
 
-    def _read(self) -> Load:
+    def _read(self) -> QueueStats:
         with self._runtime.db.read() as session:
-            return read_load(session)
+            return read_queue_stats(session)
 
     def _disk(self) -> Iterator[Metric]:
         try:
@@ -76,7 +76,7 @@ class StateCollector(Collector):
         yield _gauge("storage_total_bytes", "Size of the disk of the data folder.", disk.total)
 
 
-def _jobs(load: Load, lease_seconds: float) -> Iterator[Metric]:
+def _jobs(load: QueueStats, lease_seconds: float) -> Iterator[Metric]:
     counts = GaugeMetricFamily("temi_jobs", "Jobs by state.", labels=["kind", "status"])
     for group in load.groups:
         counts.add_metric([group.kind, group.status], group.count)
@@ -88,7 +88,7 @@ def _jobs(load: Load, lease_seconds: float) -> Iterator[Metric]:
     yield _gauge("webhooks_waiting", "Webhooks that are to be sent.", load.webhooks_waiting)
 
 
-def _running(load: Load, lease_seconds: float) -> Iterator[Metric]:
+def _running(load: QueueStats, lease_seconds: float) -> Iterator[Metric]:
     """By stage, not by job: a series for every job that ever ran would fill Prometheus."""
     labels = ["kind", "stage"]
     by_stage = defaultdict(list)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import AwareDatetime
 from sqlalchemy import select
 
-from app.api.http.access import Door, GuardedRoute
+from app.api.http.access import ApiKeyAuth, GuardedRoute
 from app.api.http.dependencies import ListingDep, TenantDep
 from app.api.http.errors import responses
 from app.api.schemas.access import AuditEntry as ShownEntry
@@ -17,7 +17,7 @@ router = APIRouter(
     route_class=GuardedRoute,
     prefix="/v1/audit",
     tags=["access"],
-    dependencies=[Depends(Door("admin"))],
+    dependencies=[Depends(ApiKeyAuth("admin"))],
     responses=responses(422, 503),
 )
 

@@ -13,7 +13,7 @@ from app.api.http.ranking import RankedListingDep
 from app.core.clusterings import rows as clusterings
 from app.core.clusterings import statistics as cluster_statistics
 from app.core.platform.tables import EXCLUDED, Assignment, Cluster, Clustering, Image
-from app.core.storage.gc.retention import discard
+from app.core.storage.gc.retention import delete_unless_retained
 
 router = APIRouter(
     route_class=GuardedRoute,
@@ -79,7 +79,7 @@ def delete_clustering(
     """With its history and its exports. The dataset and the model stay."""
     with runtime.db.write() as session:
         files = clusterings.delete_clustering(session, tenant, clustering_id)
-    discard(runtime.db, runtime.storage, files)
+    delete_unless_retained(runtime.db, runtime.storage, files)
 
 
 @router.get(
@@ -133,7 +133,7 @@ def list_cluster_images(
         Literal["representative", "borderline", "outlier"],
         Query(
             description="`representative`: highest probability first; `borderline`: closest to "
-            "another cluster first; `outlier`: farthest from the cluster's centre first."
+            "another cluster first; `outlier`: farthest from the cluster's center first."
         ),
     ] = "representative",
 ) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from app.core.datasets import rows as datasets
 from app.core.jobs.requests.ingest import get_unused_dataset
 from app.core.platform.tables import Dataset, DatasetIssue, Image
 from app.core.runtime import Runtime
-from app.core.storage.gc.retention import discard
+from app.core.storage.gc.retention import delete_unless_retained
 
 router = APIRouter(
     route_class=GuardedRoute,
@@ -165,7 +165,7 @@ def delete_dataset(
     with runtime.db.write() as session:
         dataset = get_unused_dataset(session, tenant, dataset_id)
         leftovers = changes.delete_dataset(session, dataset)
-    discard(runtime.db, runtime.storage, leftovers)
+    delete_unless_retained(runtime.db, runtime.storage, leftovers)
 
 
 @router.get("", response_model=schemas.Page[schemas.Dataset], summary="List datasets, newest first")

@@ -34,7 +34,7 @@ router = APIRouter(
     responses=responses(401, 404, 422, 503),
 )
 
-_SHOWN_ELSEWHERE = {"Cross-Origin-Resource-Policy": "cross-origin"}  # by a labelling tool
+_SHOWN_ELSEWHERE = {"Cross-Origin-Resource-Policy": "cross-origin"}  # by a labeling tool
 # An image's bytes never change under its id.
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 

@@ -37,7 +37,7 @@ class Ingest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class IngestOptions:
     """How the images are to be taken in: from the query, or from the body if it is JSON."""
 
     labels_from: str = "none"
@@ -46,7 +46,7 @@ class Wishes:
     name: str = ""
 
 
-def query_wishes(
+def query_options(
     labels_from: Annotated[schemas.LabelsFrom, Query()] = "none",
     priority: Annotated[
         int, Query(ge=-100, le=100, description="Higher runs sooner, among one's own.")
@@ -54,11 +54,11 @@ def query_wishes(
     webhook_url: Annotated[
         str | None, Query(max_length=2000, description="Told, signed, when the job ends.")
     ] = None,
-) -> Wishes:
-    return Wishes(labels_from=labels_from, priority=priority, webhook_url=webhook_url)
+) -> IngestOptions:
+    return IngestOptions(labels_from=labels_from, priority=priority, webhook_url=webhook_url)
 
 
-WishesDep = Annotated[Wishes, Depends(query_wishes)]
+WishesDep = Annotated[IngestOptions, Depends(query_options)]
 
 
 async def start_ingest(
@@ -66,13 +66,13 @@ async def start_ingest(
     http: tuple[Request, Response],
     schema: type[schemas.ImagesCreate],
     get_dataset: GetDataset,
-    wishes: Wishes,
+    wishes: IngestOptions,
 ) -> schemas.Job:
     request, response = http
     with idempotency.in_flight(ingest.tenant, ingest.key):
         received = await receive(request, ingest.runtime, schema)
         if received.request is not None:
-            wishes = Wishes(**received.request.model_dump(exclude={"source"}))
+            wishes = IngestOptions(**received.request.model_dump(exclude={"source"}))
         received.source["labels_from"] = wishes.labels_from
         job = await run_in_threadpool(_accept, ingest, received, wishes, get_dataset)
     accepted(response, job)
@@ -80,7 +80,7 @@ async def start_ingest(
 
 
 def _accept(
-    ingest: Ingest, received: Received, wishes: Wishes, get_dataset: GetDataset
+    ingest: Ingest, received: Received, wishes: IngestOptions, get_dataset: GetDataset
 ) -> schemas.Job:
     """Dataset, job and idempotency key in one commit; without it what was sent is dropped."""
     runtime, kept = ingest.runtime, False
@@ -107,7 +107,7 @@ def _accept(
             runtime.storage.delete(received.key)
     job = schemas.Job.model_validate(answer)
     if kept:
-        runtime.bell.ring(job.id, job.kind)
+        runtime.notifier.notify(job.id, job.kind)
     return job
 
 
@@ -132,6 +132,6 @@ def _with_upload(session: Session, ingest: Ingest, source: dict[str, Any]) -> di
     return source | {"type": "archive", "key": key}
 
 
-def _request_hash(ingest: Ingest, received: Received, wishes: Wishes) -> str:
+def _request_hash(ingest: Ingest, received: Received, wishes: IngestOptions) -> str:
     parts = [ingest.target, received.digest, asdict(wishes)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

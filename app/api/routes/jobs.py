@@ -37,7 +37,7 @@ from app.core.jobs.webhooks import check_webhook_url
 from app.core.platform import idempotency
 from app.core.platform.tables import FINAL, Job, JobCurve, JobLog
 from app.core.runtime import Runtime
-from app.core.storage.gc.retention import discard
+from app.core.storage.gc.retention import delete_unless_retained
 
 router = APIRouter(
     route_class=GuardedRoute, prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503)
@@ -83,7 +83,7 @@ def create_job(
     tenant: TenantDep,
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> schemas.Job:
-    """`cluster` embeds the dataset's images, mines neighbours, trains the heads, and registers a
+    """`cluster` embeds the dataset's images, mines neighbors, trains the heads, and registers a
     model and a clustering. Whatever an earlier job on the same images has computed is used
     again."""
     job = accept_job(runtime, tenant, idempotency_key, body)
@@ -109,7 +109,7 @@ def accept_job(
         answer, is_new = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
     job = schemas.Job.model_validate(answer)
     if is_new:
-        runtime.bell.ring(job.id, job.kind)
+        runtime.notifier.notify(job.id, job.kind)
     return job
 
 
@@ -161,7 +161,7 @@ def retry_job(
     with runtime.db.write() as session:
         check_open_jobs(session, tenant, runtime.settings)
         row = finished_jobs.retry_job(session, runtime.storage, tenant, job_id)
-    runtime.bell.ring(row.id, row.kind)
+    runtime.notifier.notify(row.id, row.kind)
     job = schemas.Job.of(row)
     accepted(response, job)
     return job
@@ -175,7 +175,7 @@ def delete_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> None:
     exports) stays."""
     with runtime.db.write() as session:
         leftovers = finished_jobs.delete_job(session, tenant, job_id)
-    discard(runtime.db, runtime.storage, leftovers)
+    delete_unless_retained(runtime.db, runtime.storage, leftovers)
 
 
 @router.get(

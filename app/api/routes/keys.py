@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request, Response
 from sqlalchemy import select
 
-from app.api.http.access import Door, GuardedRoute
+from app.api.http.access import ApiKeyAuth, GuardedRoute
 from app.api.http.dependencies import ListingDep, RuntimeDep, TenantDep
 from app.api.http.errors import responses
 from app.api.schemas.access import CreatedKey, Key, KeyCreate
@@ -23,7 +23,7 @@ router = APIRouter(
     route_class=GuardedRoute,
     prefix="/v1/keys",
     tags=["access"],
-    dependencies=[Depends(Door("admin"))],
+    dependencies=[Depends(ApiKeyAuth("admin"))],
     responses=responses(422, 503),
 )
 

@@ -17,8 +17,8 @@ from app.api.http.errors import responses
 from app.api.http.negotiation import choose_media_type, is_known
 from app.api.http.open_responses import OneDownload
 from app.core.clusterings.revisions import (
+    LabeledImage,
     LabelFilter,
-    LabelledImage,
     RevisionView,
     check_clusters,
     iterate_pages,
@@ -41,7 +41,7 @@ router = APIRouter(
     responses=responses(401, 422, 503),
 )
 
-Pages = Iterator[list[LabelledImage]]
+Pages = Iterator[list[LabeledImage]]
 _ENCODERS: dict[str, Callable[[Pages, RevisionView], Iterator[bytes]]] = {
     "application/x-ndjson": lambda pages, _: json_chunks(pages, LABELS),
     "text/csv": lambda pages, _: csv_chunks(pages, LABELS),

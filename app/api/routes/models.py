@@ -13,7 +13,7 @@ from app.api.http.errors import responses
 from app.core import models as registry
 from app.core.models import deletion
 from app.core.platform.tables import Model, ModelVersion
-from app.core.storage.gc.retention import discard
+from app.core.storage.gc.retention import delete_unless_retained
 
 router = APIRouter(
     route_class=GuardedRoute,
@@ -58,7 +58,7 @@ def delete_model(
     with runtime.db.write() as session:
         folders = deletion.delete_model(session, tenant, name)
     references.forget(tenant, name)
-    discard(runtime.db, runtime.storage, folders)
+    delete_unless_retained(runtime.db, runtime.storage, folders)
 
 
 @router.get(
@@ -101,4 +101,4 @@ def delete_version(
     with runtime.db.write() as session:
         folders = deletion.delete_version(session, tenant, name, version)
     references.forget(tenant, name)
-    discard(runtime.db, runtime.storage, folders)
+    delete_unless_retained(runtime.db, runtime.storage, folders)

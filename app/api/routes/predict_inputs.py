@@ -19,7 +19,7 @@ from app.api.routes.predict_place import arriving
 from app.core.platform.errors import ImageRejected, InvalidRequest
 from app.core.platform.tables import Dataset, Image
 from app.core.runtime import Runtime
-from app.core.serving.admission import Place
+from app.core.serving.admission import Reservation
 from app.core.storage import blob_key
 
 _OTHER_COMMAS = 10_000  # of a body, that are not between numbers
@@ -53,7 +53,7 @@ def is_form(request: Request) -> bool:
     return media_type_of(request) == FORM
 
 
-async def read_form(request: Request, place: Place, most: int) -> Images:
+async def read_form(request: Request, place: Reservation, most: int) -> Images:
     names: list[str] = []
     contents: list[bytes] = []
     async for part in read_files(request, arriving(request, place), max_files=most):
@@ -63,7 +63,7 @@ async def read_form(request: Request, place: Place, most: int) -> Images:
     return Images(names, contents)
 
 
-async def read_body(request: Request, place: Place, most_numbers: int) -> schemas.PredictBody:
+async def read_body(request: Request, place: Reservation, most_numbers: int) -> schemas.PredictBody:
     body = bytearray()
     async for chunk in arriving(request, place):
         body += chunk
@@ -91,7 +91,7 @@ def _refusal(where: str, error: ValidationError) -> RequestValidationError:
 
 
 def read_stored(
-    runtime: Runtime, tenant: str, ids: Sequence[str], place: Place, most: int
+    runtime: Runtime, tenant: str, ids: Sequence[str], place: Reservation, most: int
 ) -> Images:
     """Images of the tenant's datasets; one that is not there gets an error in its place."""
     if len(ids) > most:

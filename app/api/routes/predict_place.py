@@ -8,11 +8,11 @@ from fastapi import Request
 
 from app.core.platform.actor import Actor
 from app.core.platform.errors import QueueFull
-from app.core.serving.admission import Place
+from app.core.serving.admission import Reservation
 
 
 @contextmanager
-def place_in_line(request: Request) -> Iterator[Place]:
+def reserve_capacity(request: Request) -> Iterator[Reservation]:
     """Before anything of the body is read; QueueFull if it would find no place.
 
     The place itself is taken when the body is complete.
@@ -32,7 +32,7 @@ def place_in_line(request: Request) -> Iterator[Place]:
         watch.answered(outcome, images, time.perf_counter() - started)
 
 
-async def arriving(request: Request, place: Place) -> AsyncIterator[bytes]:
+async def arriving(request: Request, place: Reservation) -> AsyncIterator[bytes]:
     """The body as it comes, counted against what may be arriving at once."""
     async for chunk in request.stream():
         place.receive(len(chunk))

@@ -9,19 +9,19 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from app.api import schemas
-from app.api.http.access import Door, GuardedRoute
+from app.api.http.access import ApiKeyAuth, GuardedRoute
 from app.api.http.bodies import predict_body
 from app.api.http.dependencies import IdempotencyKeyHeader
 from app.api.http.errors import responses
 from app.api.routes import predict_inputs as inputs
 from app.api.routes.jobs import accept_job, accepted
 from app.api.routes.models import Version
-from app.api.routes.predict_place import place_in_line
+from app.api.routes.predict_place import reserve_capacity
 from app.core.platform.actor import Actor
 from app.core.platform.errors import ImageRejected
 from app.core.runtime import Runtime
 from app.core.serving import Outcome, Serving
-from app.core.serving.admission import Place
+from app.core.serving.admission import Reservation
 from app.core.serving.references import References, Target
 
 router = APIRouter(
@@ -29,7 +29,7 @@ router = APIRouter(
     prefix="/v1/models",
     tags=["models"],
     responses=responses(401, 403, 404, 409, 413, 422, 429, 503),
-    dependencies=[Depends(Door("predict"))],
+    dependencies=[Depends(ApiKeyAuth("predict"))],
 )
 
 Reference = Annotated[str, Path(max_length=170, description="`name` or `name@alias`.")]
@@ -40,7 +40,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Predicting:
+class PredictContext:
     """All that an answer needs, found once a request."""
 
     runtime: Runtime
@@ -52,9 +52,9 @@ class Predicting:
     idempotency_key: str | None
 
 
-def _predicting(request: Request, idempotency_key: str | None) -> Predicting:
+def _predict_context(request: Request, idempotency_key: str | None) -> PredictContext:
     state = request.app.state
-    return Predicting(
+    return PredictContext(
         state.runtime,
         state.serving,
         state.references,
@@ -79,7 +79,7 @@ async def predict(
     embeddings, or with a dataset's id. One image that cannot be read gets an error in its place;
     the others are answered all the same. While a model is loaded for the first time a request
     waits, or gets 503 if that takes long; when too many wait, 429."""
-    return await _answer(_predicting(request, idempotency_key), name)
+    return await _answer(_predict_context(request, idempotency_key), name)
 
 
 @router.post(
@@ -96,16 +96,16 @@ async def predict_with_version(
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> Response:
     """As `:predict` of the model, from this version whatever the aliases say."""
-    return await _answer(_predicting(request, idempotency_key), f"{name}/versions/{version}")
+    return await _answer(_predict_context(request, idempotency_key), f"{name}/versions/{version}")
 
 
-async def _answer(predicting: Predicting, reference: str) -> Response:
-    with place_in_line(predicting.request) as place:
+async def _answer(predicting: PredictContext, reference: str) -> Response:
+    with reserve_capacity(predicting.request) as place:
         target = await predicting.references.resolve(predicting.actor.tenant, reference)
         return await _predict(predicting, target, place)
 
 
-async def _predict(predicting: Predicting, target: Target, place: Place) -> Response:
+async def _predict(predicting: PredictContext, target: Target, place: Reservation) -> Response:
     settings = predicting.runtime.settings
     if inputs.is_form(predicting.request):
         images = await inputs.read_form(predicting.request, place, settings.max_predict_files)
@@ -137,7 +137,9 @@ async def _predict(predicting: Predicting, target: Target, place: Place) -> Resp
     return _as_response(predicting, target, names, outcomes)
 
 
-async def _for_images(predicting: Predicting, target: Target, images: inputs.Images) -> Response:
+async def _for_images(
+    predicting: PredictContext, target: Target, images: inputs.Images
+) -> Response:
     readable = [data for data in images.contents if isinstance(data, bytes)]
     found: Sequence[Outcome] = ()
     if readable:
@@ -151,7 +153,7 @@ async def _for_images(predicting: Predicting, target: Target, images: inputs.Ima
     return _as_response(predicting, target, images.names, outcomes)
 
 
-def _for_dataset(predicting: Predicting, target: Target, dataset_id: str) -> Response:
+def _for_dataset(predicting: PredictContext, target: Target, dataset_id: str) -> Response:
     predicting.actor.check("write")
     body = schemas.PredictCreate(
         kind="predict", dataset_id=dataset_id, model=f"{target.name}/versions/{target.version}"
@@ -163,7 +165,7 @@ def _for_dataset(predicting: Predicting, target: Target, dataset_id: str) -> Res
 
 
 def _as_response(
-    predicting: Predicting, target: Target, names: Sequence[str], outcomes: Sequence[Outcome]
+    predicting: PredictContext, target: Target, names: Sequence[str], outcomes: Sequence[Outcome]
 ) -> Response:
     answer = schemas.Predictions(
         model=schemas.ModelRef(name=target.name, version=target.version),

@@ -34,7 +34,7 @@ async def readyz(request: Request) -> JSONResponse:
     models that are in use. Answers within three seconds, also when one of them
     does not answer at all."""
     health: Health = request.app.state.health
-    findings = await health.look_beside()
+    findings = await health.check_async()
     body = schemas.Readiness(
         ready=all(finding.ok for finding in findings.values()),
         checks={
@@ -60,7 +60,7 @@ async def readyz(request: Request) -> JSONResponse:
 async def metrics(request: Request) -> Response:
     """Requests, predictions, jobs and the disk; docs/operations.md says what each figure means."""
     shown: Metrics = request.app.state.metrics
-    text = await asyncio.wrap_future(shown.look())
+    text = await asyncio.wrap_future(shown.render())
     return Response(text, media_type="text/plain; version=0.0.4")
 
 

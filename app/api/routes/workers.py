@@ -9,7 +9,7 @@ from app.api import schemas
 from app.api.http.access import GuardedRoute
 from app.api.http.dependencies import ListingDep, RuntimeDep, TenantDep
 from app.api.http.errors import responses
-from app.core.jobs.workers import heard_of
+from app.core.jobs.workers import is_alive
 from app.core.platform.tables import Job, Worker
 
 router = APIRouter(
@@ -25,6 +25,6 @@ def list_workers(listing: ListingDep, runtime: RuntimeDep, tenant: TenantDep) ->
     query = (
         select(Worker, Job.id)
         .outerjoin(Job, of_ours)
-        .where(heard_of(runtime.settings.lease_seconds))
+        .where(is_alive(runtime.settings.lease_seconds))
     )
     return listing.page(query, Worker.name, schemas.Worker.of)

@@ -64,7 +64,7 @@ class RankedImage(BaseModel):
     name: str
     probability: float = Field(description="Of the cluster that the model chose.")
     margin: float = Field(description="To the second likeliest cluster.")
-    distance: float = Field(description="To the centre of the cluster, 1 - cosine.")
+    distance: float = Field(description="To the center of the cluster, 1 - cosine.")
 
     @classmethod
     def of(cls, row: tables.Assignment, name: str) -> "RankedImage":

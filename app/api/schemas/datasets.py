@@ -16,7 +16,7 @@ class Dataset(BaseModel):
     fingerprint: str | None = Field(description="Hash of the images and their order.")
     image_count: int
     issue_count: int = Field(description="Files that could not be used; see the issues list.")
-    labelled_count: int
+    labeled_count: int
     bytes: int = Field(description="Size of the images.")
     error: ErrorInfo | None
     created_at: datetime

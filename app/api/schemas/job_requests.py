@@ -47,7 +47,7 @@ Duplicates = Annotated[
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Heads = Annotated[int | None, Field(ge=1, le=200, description="Heads trained side by side.")]
 NeighborCount = Annotated[
-    int | None, Field(ge=1, le=1000, description="Nearest neighbours an image is paired with.")
+    int | None, Field(ge=1, le=1000, description="Nearest neighbors an image is paired with.")
 ]
 Beta = Annotated[
     float | None, Field(gt=0.5, le=1.0, description="Lower uses the clusters more evenly.")
@@ -185,7 +185,7 @@ class MapCreate(JobRequest):
     backbone: Backbone = DEFAULT_BACKBONE
     precision: Precision = "float32"
     perplexity: float = Field(
-        default=30.0, ge=2, le=200, description="About how many neighbours an image keeps close."
+        default=30.0, ge=2, le=200, description="About how many neighbors an image keeps close."
     )
     seed: Seed = 0
 

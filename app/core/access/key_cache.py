@@ -18,7 +18,7 @@ CACHE_SECONDS = 5.0  # a key that was revoked by another process may work for th
 _MOST_CACHED = 10_000
 
 
-class KeyRing:
+class ApiKeyCache:
     """`known` answers from memory and never waits; `find` may ask the database.
 
     Only keys that are good are remembered, so that a flood of random ones fills nothing.

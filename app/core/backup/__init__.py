@@ -1,1 +1,1 @@
-"""The whole instance in one file, and back: rows, models, artefacts, images."""
+"""The whole instance in one file, and back: rows, models, artifacts, images."""

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import IO
 
 from app.core.backup.archive import ArchiveWriter
-from app.core.backup.files import FOLDER, artefact_keys, image_keys, may_vanish
+from app.core.backup.files import FOLDER, artifact_keys, image_keys, may_vanish
 from app.core.backup.rows import dump_rows
 from app.core.platform.errors import StorageCorrupt
 from app.core.platform.migrations import current_revision
 from app.core.runtime import Runtime
 from app.core.storage import Storage
-from app.core.storage.gc.retention import HOLD_SECONDS, Hold, hold
+from app.core.storage.gc.retention import RETENTION_SECONDS, Retention, retain
 
 _READERS = 8  # a bucket answers slowly, but many at once
-_RENEW_SECONDS = HOLD_SECONDS / 10
+_RENEW_SECONDS = RETENTION_SECONDS / 10
 _NAMED = 100  # missing files that the manifest names
 
 Progress = Callable[[str, int], None]
@@ -48,7 +48,7 @@ def make_backup(
     backup = Backup(path)
     created_at = time.time()
     with (
-        hold(runtime.db, f"backup to {path}") as held,
+        retain(runtime.db, f"backup to {path}") as held,
         _appearing(path) as file,
         tempfile.TemporaryFile() as keys,
     ):
@@ -57,13 +57,13 @@ def make_backup(
             revision = current_revision(session.connection())
             backup.tables = dump_rows(session, archive.add)
             progress("rows", sum(backup.tables.values()))
-            keys.writelines(f"{key}\n".encode() for key in artefact_keys(session, runtime.storage))
-            artefacts = keys.tell()
+            keys.writelines(f"{key}\n".encode() for key in artifact_keys(session, runtime.storage))
+            artifacts = keys.tell()
             if images:
                 keys.writelines(f"{key}\n".encode() for key in image_keys(session))
         copying = _Copying(runtime.storage, archive, backup, _Renewing(held), progress)
         keys.seek(0)
-        copying.artefacts(_lines(keys, artefacts))
+        copying.artifacts(_lines(keys, artifacts))
         copying.images(_lines(keys, None))
         held.renew()  # else files may have gone before they were read
         archive.finish(
@@ -82,7 +82,7 @@ def make_backup(
 
 
 class _Renewing:
-    def __init__(self, held: Hold) -> None:
+    def __init__(self, held: Retention) -> None:
         self._held = held
         self._at = time.monotonic()
 
@@ -100,7 +100,7 @@ class _Copying:
     renew: _Renewing
     progress: Progress
 
-    def artefacts(self, keys: Iterable[str]) -> None:
+    def artifacts(self, keys: Iterable[str]) -> None:
         """They may be larger than the memory."""
         for key in keys:
             try:

@@ -13,7 +13,7 @@ FOLDER = "files/"
 _ROWS = 10_000
 
 
-def artefact_keys(session: Session, storage: Storage) -> Iterator[str]:
+def artifact_keys(session: Session, storage: Storage) -> Iterator[str]:
     """Models and exports, then what saves work: features, and what jobs have got so far."""
     for version in session.scalars(select(ModelVersion)):
         yield from (f"{version.folder}/{name}" for name in version.files)

@@ -32,7 +32,7 @@ class ClusterState(NamedTuple):
     active: bool
 
 
-class LabelledImage(NamedTuple):
+class LabeledImage(NamedTuple):
     image_id: str
     name: str
     sha256: str
@@ -76,7 +76,7 @@ class LabelFilter:
     min_probability: float | None = None
     include_excluded: bool = False  # whatever clusters are asked for: they are in none
 
-    def keeps(self, row: LabelledImage) -> bool:
+    def keeps(self, row: LabeledImage) -> bool:
         if self.min_probability is not None and row.probability < self.min_probability:
             return False
         if row.cluster_id is None:
@@ -115,14 +115,14 @@ def check_clusters(view: RevisionView, cluster_ids: Collection[int], field: str)
         raise InvalidRequest.field(field, f"revision {view.revision} has no active cluster {shown}")
 
 
-def iterate_labelled(
+def iterate_labeled(
     session: Session,
     clustering: Clustering,
     revision: int | None = None,
     cluster_ids: Collection[int] | None = None,
     min_probability: float | None = None,
     include_excluded: bool = False,
-) -> Iterator[list[LabelledImage]]:
+) -> Iterator[list[LabeledImage]]:
     """All images that fit, in the order of the upload, a page at a time."""
     view = open_revision(session, clustering, revision)
     wanted = LabelFilter(
@@ -139,7 +139,7 @@ def iterate_labelled(
 
 def iterate_pages(
     db: Database, view: RevisionView, size: int = PAGE
-) -> Iterator[list[LabelledImage]]:
+) -> Iterator[list[LabeledImage]]:
     """All images, a transaction for each page: a slow reader holds no connection in between."""
     after: int | None = _NOWHERE
     while after is not None:
@@ -176,7 +176,7 @@ def _clusters_at(session: Session, clustering_id: str, revision: int) -> dict[in
 
 def _read_page(
     session: Session, view: RevisionView, after: int, size: int
-) -> tuple[list[LabelledImage], int | None]:
+) -> tuple[list[LabeledImage], int | None]:
     """A page's images that are in the clustering, and where to go on; None at the end."""
     images = _page_of_images(view, after, size)
     # Looked up one by one: a join would let the database scan all assignments for each page.
@@ -205,7 +205,7 @@ def _read_page(
     if not found:
         _check_still_there(session, view)
         return [], None
-    rows = [_labelled(view, row) for row in found if row.cluster_id is not None]
+    rows = [_labeled(view, row) for row in found if row.cluster_id is not None]
     return rows, found[-1].position
 
 
@@ -231,10 +231,10 @@ def _page_of_images(view: RevisionView, after: int, size: int) -> Subquery:
     )
 
 
-def _labelled(view: RevisionView, row: Row[Any]) -> LabelledImage:
+def _labeled(view: RevisionView, row: Row[Any]) -> LabeledImage:
     place = row.cluster_id if row.before is None else row.before
     cluster_id = None if place == EXCLUDED else place
-    return LabelledImage(
+    return LabeledImage(
         image_id=row.id,
         name=row.name,
         sha256=row.sha256,

@@ -20,7 +20,7 @@ from app.core.storage import Storage
 Ids = npt.NDArray[np.bytes_]
 Hashes = npt.NDArray[np.bytes_]
 
-_FIT_ROWS = 20_000  # that k-means looks at; all others go to the nearest of its centres
+_FIT_ROWS = 20_000  # that k-means looks at; all others go to the nearest of its centers
 _CHUNK_ROWS = 10_000
 _HASH = "S32"  # compares as the bytes do: only zeros at the end are cut, on both sides
 _WAIT_SECONDS = 20.0

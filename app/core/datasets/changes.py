@@ -21,7 +21,7 @@ from app.core.platform.tables import (
     Image,
     Job,
 )
-from app.core.storage.blobs import condemn
+from app.core.storage.blobs import schedule_deletion
 
 T = TypeVar("T")
 _AT_ONCE = 1_000  # values in one statement
@@ -37,7 +37,7 @@ def delete_images(session: Session, dataset: Dataset, image_ids: Sequence[str]) 
         places = select(Assignment.clustering_id, Assignment.cluster_id).distinct()
         rows = session.execute(places.where(Assignment.image_id.in_(ids)))
         touched |= {(row.clustering_id, row.cluster_id) for row in rows}
-        condemn(session, Image.id.in_(ids))
+        schedule_deletion(session, Image.id.in_(ids))
         session.execute(
             delete(Image).where(Image.id.in_(ids)).execution_options(synchronize_session=False)
         )

@@ -12,7 +12,7 @@ from app.core.platform.activity import report_activity
 from app.core.platform.errors import DatasetInUse, NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.tables import OPEN, Dataset, DatasetIssue, Image, Job
-from app.core.storage.blobs import condemn
+from app.core.storage.blobs import schedule_deletion
 
 _PAGE = 2_000
 _REMOVE_ROWS = 20_000
@@ -76,8 +76,8 @@ def last_position(session: Session, dataset_id: str) -> int:
 
 
 def count_rows(session: Session, dataset_id: str, first: int = 0) -> tuple[int, int, int]:
-    """Images, labelled images, issues; of one ingest only, if its first position is given."""
-    images, labelled = session.execute(
+    """Images, labeled images, issues; of one ingest only, if its first position is given."""
+    images, labeled = session.execute(
         select(func.count(), func.count(Image.label)).where(
             Image.dataset_id == dataset_id, Image.position >= first
         )
@@ -87,16 +87,16 @@ def count_rows(session: Session, dataset_id: str, first: int = 0) -> tuple[int, 
         .select_from(DatasetIssue)
         .where(DatasetIssue.dataset_id == dataset_id, DatasetIssue.position >= first)
     )
-    return images, labelled, issues or 0
+    return images, labeled, issues or 0
 
 
 def totals(session: Session, dataset_id: str) -> dict[str, Any]:
     """What a dataset's row says of its images."""
-    images, labelled, issues = count_rows(session, dataset_id)
+    images, labeled, issues = count_rows(session, dataset_id)
     size = session.scalar(select(func.sum(Image.bytes)).where(Image.dataset_id == dataset_id))
     return {
         "image_count": images,
-        "labelled_count": labelled,
+        "labeled_count": labeled,
         "issue_count": issues,
         "bytes": int(size or 0),
         "fingerprint": fingerprint(session, dataset_id),
@@ -147,7 +147,7 @@ def remove_positions(session: Session, dataset_id: str, first: int) -> None:
             Image.position >= start,
             Image.position < min(start + _REMOVE_ROWS, end),
         )
-        condemn(session, *piece)
+        schedule_deletion(session, *piece)
         session.execute(delete(Image).where(*piece).execution_options(synchronize_session=False))
 
 

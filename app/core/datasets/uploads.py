@@ -147,13 +147,13 @@ class UploadFiles:
         return here or (upload.length if self._is_stored(upload) else 0)
 
     def _is_stored(self, upload: Upload) -> bool:
-        found = self.storage.look(upload_key(upload.id))
+        found = self.storage.stat(upload_key(upload.id))
         return found is not None and found.bytes == upload.length
 
     def _store(self, upload: Upload) -> None:
         path = self.staging / upload.id
         if path.stat().st_size == upload.length:
-            self.storage.take(upload_key(upload.id), path)
+            self.storage.move_in(upload_key(upload.id), path)
 
     @contextmanager
     def _locked(self, upload_id: str) -> Iterator[IO[bytes]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from app.core.clusterings.revisions import LabelledImage
+from app.core.clusterings.revisions import LabeledImage
 from app.core.exports.rows import reader, to_json
 
 _TYPES = {
@@ -32,7 +32,7 @@ def arrow_schema(columns: tuple[str, ...], facts: dict[str, str]) -> pa.Schema:
     return pa.schema(fields, {f"temi.{name}": value for name, value in facts.items()})
 
 
-def to_batch(page: list[LabelledImage], schema: pa.Schema) -> pa.RecordBatch:
+def to_batch(page: list[LabeledImage], schema: pa.Schema) -> pa.RecordBatch:
     rows = map(reader(tuple(schema.names)), page)
     columns = dict(zip(schema.names, zip(*rows, strict=True), strict=True))
     if "attributes" in columns:
@@ -41,7 +41,7 @@ def to_batch(page: list[LabelledImage], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def arrow_chunks(pages: Iterable[list[LabelledImage]], schema: pa.Schema) -> Iterator[bytes]:
+def arrow_chunks(pages: Iterable[list[LabeledImage]], schema: pa.Schema) -> Iterator[bytes]:
     """The schema, a piece for each page, and the mark at the end."""
     sink = _Sink()
     with pa.ipc.new_stream(sink, schema) as writer:

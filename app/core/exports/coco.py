@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import IO, Any
 
-from app.core.clusterings.revisions import LabelledImage
+from app.core.clusterings.revisions import LabeledImage
 from app.core.exports.rows import json_array, to_json
 from app.core.exports.source import ExportSource, content_url
 
@@ -55,7 +55,7 @@ def _images(source: ExportSource, annotations: IO[bytes]) -> Iterator[dict[str, 
         }
 
 
-def _annotation(row: LabelledImage, *, annotation_id: int, image_id: int) -> dict[str, Any]:
+def _annotation(row: LabeledImage, *, annotation_id: int, image_id: int) -> dict[str, Any]:
     return {
         "id": annotation_id,
         "image_id": image_id,

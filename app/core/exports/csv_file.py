@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from app.core.clusterings.revisions import LabelledImage
+from app.core.clusterings.revisions import LabeledImage
 from app.core.exports.rows import IMAGES, reader, to_json
 from app.core.exports.source import ExportSource
 
@@ -16,7 +16,7 @@ def write(source: ExportSource, file: IO[bytes]) -> None:
     file.writelines(csv_chunks(source.pages(), IMAGES))
 
 
-def csv_chunks(pages: Iterable[list[LabelledImage]], columns: tuple[str, ...]) -> Iterator[bytes]:
+def csv_chunks(pages: Iterable[list[LabeledImage]], columns: tuple[str, ...]) -> Iterator[bytes]:
     """The header, then a piece for each page."""
     read = reader(columns)
     in_json = [place for place, name in enumerate(columns) if name in _IN_JSON]

@@ -10,7 +10,7 @@ from app.core.platform.db import Database
 from app.core.platform.errors import NotFound
 from app.core.platform.tables import Export
 from app.core.storage import Storage
-from app.core.storage.gc.retention import discard
+from app.core.storage.gc.retention import delete_unless_retained
 
 _ROOT = "exports"
 _NAME_BYTES = 80
@@ -37,4 +37,4 @@ def delete_export(db: Database, storage: Storage, tenant: str, export_id: str) -
     with db.write() as session:
         export = get_export(session, tenant, export_id)
         session.delete(export)
-    discard(db, storage, [export.storage_key])
+    delete_unless_retained(db, storage, [export.storage_key])

@@ -5,7 +5,7 @@ import tempfile
 import zipfile
 from typing import IO, Any
 
-from app.core.clusterings.revisions import LabelledImage
+from app.core.clusterings.revisions import LabeledImage
 from app.core.exports.archive import add_file, add_image, add_text, open_archive
 from app.core.exports.names import (
     UniqueNames,
@@ -50,7 +50,7 @@ def _write_images(
         lines.write(f"{to_json(_entry(row, path, labels))}\n".encode())
 
 
-def _entry(row: LabelledImage, path: str, labels: dict[int, str]) -> dict[str, Any]:
+def _entry(row: LabeledImage, path: str, labels: dict[int, str]) -> dict[str, Any]:
     return {
         "file_name": path,
         "label": None if row.cluster_id is None else labels[row.cluster_id],

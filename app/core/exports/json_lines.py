@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from app.core.clusterings.revisions import LabelledImage
+from app.core.clusterings.revisions import LabeledImage
 from app.core.exports.rows import IMAGES, reader, to_json
 from app.core.exports.source import ExportSource
 
@@ -12,7 +12,7 @@ def write(source: ExportSource, file: IO[bytes]) -> None:
     file.writelines(json_chunks(source.pages(), IMAGES))
 
 
-def json_chunks(pages: Iterable[list[LabelledImage]], columns: tuple[str, ...]) -> Iterator[bytes]:
+def json_chunks(pages: Iterable[list[LabeledImage]], columns: tuple[str, ...]) -> Iterator[bytes]:
     """A piece for each page."""
     read = reader(columns)
     for page in pages:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 from xml.etree import ElementTree
 
-from app.core.clusterings.revisions import LabelledImage
+from app.core.clusterings.revisions import LabeledImage
 from app.core.exports.archive import add_file, add_text, open_archive
 from app.core.exports.names import unique_labels
 from app.core.exports.rows import json_array
@@ -46,7 +46,7 @@ def _tasks(source: ExportSource, labels: Mapping[int, str]) -> Iterator[dict[str
 
 
 def _predictions(
-    source: ExportSource, row: LabelledImage, labels: Mapping[int, str]
+    source: ExportSource, row: LabeledImage, labels: Mapping[int, str]
 ) -> list[dict[str, Any]]:
     if row.cluster_id is None:
         return []

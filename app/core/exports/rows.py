@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
-from app.core.clusterings.revisions import LabelledImage
+from app.core.clusterings.revisions import LabeledImage
 
 LABELS = ("image_id", "name", "cluster_id", "label", "probability", "excluded", "true_label")
 IMAGES = (*LABELS, "sha256", "width", "height", "format", "bytes", "attributes")
@@ -14,7 +14,7 @@ IMAGES = (*LABELS, "sha256", "width", "height", "format", "bytes", "attributes")
 _encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: millions of rows
 
 
-def reader(columns: tuple[str, ...]) -> Callable[[LabelledImage], tuple[Any, ...]]:
+def reader(columns: tuple[str, ...]) -> Callable[[LabeledImage], tuple[Any, ...]]:
     """Takes the values of several columns out of a row."""
     return attrgetter(*columns)
 

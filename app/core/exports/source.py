@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from app.core.clusterings.revisions import LabelledImage
+from app.core.clusterings.revisions import LabeledImage
 from app.core.platform.errors import ImageMissing, StorageCorrupt
 
 
@@ -18,7 +18,7 @@ class ExportSource:
     dataset_name: str
     created_at: float  # of the clustering: the same export twice gives the same bytes
     clusters: Mapping[int, str]  # those that were asked for, in order, with their labels
-    pages: Callable[[], Iterator[list[LabelledImage]]]
+    pages: Callable[[], Iterator[list[LabeledImage]]]
     read_image: Callable[[str], bytes]  # by its sha256
     scratch: Path  # folder for what has to wait for its place in the file
 
@@ -31,11 +31,11 @@ class ExportSource:
             "model": self.model,
         }
 
-    def rows(self) -> Iterator[LabelledImage]:
+    def rows(self) -> Iterator[LabeledImage]:
         for page in self.pages():
             yield from page
 
-    def open_image(self, row: LabelledImage) -> IO[bytes]:
+    def open_image(self, row: LabeledImage) -> IO[bytes]:
         """Its original bytes."""
         try:
             data = self.read_image(row.sha256)
@@ -52,5 +52,5 @@ def content_url(image_id: str) -> str:
     return f"/v1/images/{image_id}/content"
 
 
-def _missing(row: LabelledImage, what: str) -> ImageMissing:
+def _missing(row: LabeledImage, what: str) -> ImageMissing:
     return ImageMissing(f"The image {row.image_id} ({row.name[:200]}) {what}.")

@@ -99,8 +99,8 @@ def _prepare_ingest(session: Session, storage: Storage, dataset: Dataset, job: J
 def _queue_again(job: Job) -> None:
     job.status = "queued"
     job.queued_at = db_now()
-    job.crashes = job.hints = 0
-    job.hint_at = job.lease_until = 0.0
+    job.crashes = job.notifications = 0
+    job.notify_at = job.lease_until = 0.0
     job.stage = job.rate = job.worker = None
     job.completed = job.total = job.failed = 0
     job.timings, job.result, job.error = {}, None, None

@@ -46,11 +46,11 @@ STAGES = {
     "map": ["embed", "mine", "project"],
     "export": ["export"],
 }
-_HINT_BACKOFF = 60.0  # seconds at most between two messages for one waiting job
-_HINTS_A_SWEEP = 32
+_NOTIFY_BACKOFF = 60.0  # seconds at most between two messages for one waiting job
+_NOTIFICATIONS_A_ROUND = 32
 
 
-class Wishes(Protocol):
+class JobOptions(Protocol):
     """What the sender of any job may ask for."""
 
     @property
@@ -79,7 +79,7 @@ def create_job(
     kind: str,
     dataset: Dataset,
     config: dict[str, Any],
-    request: Wishes | None = None,
+    request: JobOptions | None = None,
     memory_bytes: int | None = None,
 ) -> Job:
     add_tenant(session, tenant)
@@ -173,8 +173,8 @@ def _claim(
             crashes=Job.crashes + case((Job.status == "running", 1), else_=0),
             fence=Job.fence + 1,
             lease_until=db_now() + lease_seconds,
-            hint_at=db_now() + lease_seconds,
-            hints=0,
+            notify_at=db_now() + lease_seconds,
+            notifications=0,
             worker=worker,
             started_at=case((Job.started_at.is_(None), db_now()), else_=Job.started_at),
             version=Job.version + 1,
@@ -194,7 +194,7 @@ def heartbeat(
     """Keep the lease, tell the progress; returns the status, which may have become cancelling."""
     values: dict[str, Any] = {
         "lease_until": db_now() + lease_seconds,
-        "hint_at": db_now() + lease_seconds,
+        "notify_at": db_now() + lease_seconds,
     }
     if progress is not None:
         values |= _shown(progress) | {"version": Job.version + 1}
@@ -228,12 +228,12 @@ def finish(
 
 
 def release(session: Session, job_id: str, fence: int, *, crashed: bool) -> None:
-    """Give a job back, to be taken up again where its artefacts end."""
+    """Give a job back, to be taken up again where its artifacts end."""
     values = {
         "status": case((Job.status == "running", "queued"), else_=Job.status),
         "crashes": Job.crashes + int(crashed),
         "lease_until": 0.0,
-        "hint_at": db_now(),
+        "notify_at": db_now(),
         "queued_at": db_now(),
         "version": Job.version + 1,
     }
@@ -283,26 +283,26 @@ def cancel(session: Session, tenant: str, job_id: str) -> Job:
     return job
 
 
-def due_for_hint(session: Session) -> Sequence[Job]:
+def due_for_notification(session: Session) -> Sequence[Job]:
     """Jobs whose next message is due: waiting ones with back-off, orphaned ones at once."""
     open_job = Job.status.in_(OPEN)
     due = (
         select(Job.id)
-        .where(open_job, Job.hint_at <= db_now())
-        .order_by(Job.hint_at, Job.id)  # one with a thousand jobs keeps no other waiting
-        .limit(_HINTS_A_SWEEP)
+        .where(open_job, Job.notify_at <= db_now())
+        .order_by(Job.notify_at, Job.id)  # one with a thousand jobs keeps no other waiting
+        .limit(_NOTIFICATIONS_A_ROUND)
         .with_for_update(skip_locked=True)  # a locked row keeps no other waiting
         .cte("due")  # not a subquery: PostgreSQL may evaluate one again for every row
     )
     backoff: ColumnElement[float] = case(
-        (Job.hints >= 4, _HINT_BACKOFF), else_=5.0 * (Job.hints + 1)
+        (Job.notifications >= 4, _NOTIFY_BACKOFF), else_=5.0 * (Job.notifications + 1)
     )
     return session.scalars(
         update(Job)
         .where(
-            Job.id.in_(select(due.c.id)), Job.hint_at <= db_now()
+            Job.id.in_(select(due.c.id)), Job.notify_at <= db_now()
         )  # again: a sweeper may have been first
-        .values(hints=Job.hints + 1, hint_at=db_now() + backoff)
+        .values(notifications=Job.notifications + 1, notify_at=db_now() + backoff)
         .returning(Job)
         .execution_options(synchronize_session=False)
     ).all()

@@ -39,13 +39,13 @@ def queue_names(takes: Iterable[str]) -> list[str]:
     return [_BEFORE, *(f"{_BEFORE}.{resource}" for resource in takes)]
 
 
-def publish_hint(celery: Celery, job_id: str, needs: str) -> None:
+def publish_notification(celery: Celery, job_id: str, needs: str) -> None:
     """Best effort: a lost message costs seconds, for the sweeper sends another."""
     (queue,) = queue_names([needs])[1:]
     try:
         celery.send_task(RUN_JOB, args=[job_id], queue=_queue(queue), retry=False)
     except (OperationalError, OSError) as error:
-        log.warning("hint_not_sent", job_id=job_id, reason=str(error))
+        log.warning("notification_not_sent", job_id=job_id, reason=str(error))
 
 
 def check_broker(celery: Celery) -> None:

@@ -29,11 +29,11 @@ class RunningJob:
 
 
 @dataclass(frozen=True)
-class Load:
+class QueueStats:
     groups: Sequence[Group]
     running: Sequence[RunningJob]
     webhooks_waiting: int
-    hinted_seconds: float | None
+    notified_seconds: float | None
     """How long the message that was due last is overdue; below zero, workers have just looked.
     None if nothing waits."""
 
@@ -47,7 +47,7 @@ class Load:
         return max(waiting, default=0.0)
 
 
-def read_load(session: Session) -> Load:
+def read_queue_stats(session: Session) -> QueueStats:
     now = session.scalar(select(db_now())) or 0.0
     groups = session.execute(
         select(Job.kind, Job.status, func.count(), func.min(Job.queued_at)).group_by(
@@ -60,10 +60,10 @@ def read_load(session: Session) -> Load:
         )
     )
     waiting = select(func.count()).select_from(WebhookDelivery)
-    due = session.scalar(select(func.max(Job.hint_at)).where(Job.status == "queued"))
-    return Load(
+    due = session.scalar(select(func.max(Job.notify_at)).where(Job.status == "queued"))
+    return QueueStats(
         groups=[Group(*row[:3], oldest_seconds=max(0.0, now - row[3])) for row in groups],
         running=[RunningJob(*row[:3], lease_left=row[3] - now) for row in running],
         webhooks_waiting=session.scalar(waiting.where(WebhookDelivery.status == "waiting")) or 0,
-        hinted_seconds=None if due is None else now - due,
+        notified_seconds=None if due is None else now - due,
     )

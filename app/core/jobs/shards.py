@@ -28,14 +28,14 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Held:
+class ShardClaim:
     """A claim of a shard."""
 
     shard_id: str
     fence: int
 
     @classmethod
-    def of(cls, shard: Shard) -> "Held":
+    def of(cls, shard: Shard) -> "ShardClaim":
         return cls(shard.id, shard.fence)
 
 
@@ -121,7 +121,7 @@ def waiting_shard(
     return session.get(Shard, session.scalar(chosen) or "")
 
 
-def keep_shard(session: Session, held: Held, lease: float) -> bool:
+def keep_shard(session: Session, held: ShardClaim, lease: float) -> bool:
     """A heartbeat; False if it is no longer ours, or if the job is over.
 
     One that has just been done is still ours: whoever did it is about to say so.
@@ -130,12 +130,12 @@ def keep_shard(session: Session, held: Held, lease: float) -> bool:
     return _change(session, held, job.in_(_ALIVE), lease_until=db_now() + lease)
 
 
-def finish_shard(session: Session, held: Held) -> bool:
+def finish_shard(session: Session, held: ShardClaim) -> bool:
     """False if another worker has claimed it since; its file is as good as ours."""
     return _change(session, held, _OPEN, done_at=db_now())
 
 
-def release_shard(session: Session, held: Held, *, crashed: bool) -> bool:
+def release_shard(session: Session, held: ShardClaim, *, crashed: bool) -> bool:
     return _change(session, held, _OPEN, lease_until=0.0, crashes=Shard.crashes + int(crashed))
 
 
@@ -227,7 +227,9 @@ def _claim(
     )
 
 
-def _change(session: Session, held: Held, *where: ColumnElement[bool], **values: object) -> bool:
+def _change(
+    session: Session, held: ShardClaim, *where: ColumnElement[bool], **values: object
+) -> bool:
     changed = session.scalar(
         update(Shard)
         .where(Shard.id == held.shard_id, Shard.fence == held.fence, *where)

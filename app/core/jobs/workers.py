@@ -23,7 +23,7 @@ class Identity:
     version: str
 
 
-def say_hello(
+def record_heartbeat(
     session: Session, identity: Identity, *, job_id: str | None = None, stage: str | None = None
 ) -> None:
     """At its start and with every heartbeat: a row that others took for a dead one's comes back."""
@@ -39,27 +39,27 @@ def say_hello(
         session.add(Worker(**known, job_id=job_id, stage=stage))
 
 
-def say_goodbye(session: Session, name: str) -> None:
+def deregister(session: Session, name: str) -> None:
     session.execute(delete(Worker).where(Worker.name == name))
 
 
-def forget_silent(session: Session, lease_seconds: float) -> None:
-    session.execute(delete(Worker).where(~heard_of(lease_seconds)))
+def delete_expired(session: Session, lease_seconds: float) -> None:
+    session.execute(delete(Worker).where(~is_alive(lease_seconds)))
 
 
-def heard_of(lease_seconds: float) -> ColumnElement[bool]:
+def is_alive(lease_seconds: float) -> ColumnElement[bool]:
     return Worker.seen_at > db_now() - _SILENT_LEASES * lease_seconds
 
 
 def taken_resources(session: Session, lease_seconds: float) -> set[str]:
     """By anybody at all."""
-    found = session.scalars(select(Worker.takes).where(heard_of(lease_seconds)))
+    found = session.scalars(select(Worker.takes).where(is_alive(lease_seconds)))
     return {resource for takes in found for resource in takes}
 
 
 def count_idle(session: Session, needs: str, lease_seconds: float) -> int:
     """How many could be woken for a piece of work: `takes` is short, and so is the list."""
     idle = session.scalars(
-        select(Worker.takes).where(Worker.job_id.is_(None), heard_of(lease_seconds))
+        select(Worker.takes).where(Worker.job_id.is_(None), is_alive(lease_seconds))
     )
     return sum(needs in takes for takes in idle)

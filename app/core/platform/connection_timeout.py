@@ -17,15 +17,15 @@ Asking = Generator[Wait, Ready | int, Answer]
 """
 
 
-class PatientConnection(psycopg.Connection[Any]):
+class TimeoutConnection(psycopg.Connection[Any]):
     """Gives up, and is closed, after `patience` seconds without any answer."""
 
     patience = 60.0
 
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
-        return super().wait(self._patiently(gen), *args, **options)
+        return super().wait(self._with_timeout(gen), *args, **options)
 
-    def _patiently(self, asking: "Asking[Answer]") -> "Asking[Answer]":
+    def _with_timeout(self, asking: "Asking[Answer]") -> "Asking[Answer]":
         heard = time.monotonic()
         try:
             wanted = next(asking)
@@ -46,5 +46,5 @@ class PatientConnection(psycopg.Connection[Any]):
         raise psycopg.OperationalError(f"the database has not answered for {seconds:.0f} s")
 
 
-def connection_class(patience: float) -> type[PatientConnection]:
-    return type("PatientConnection", (PatientConnection,), {"patience": patience})
+def connection_class(patience: float) -> type[TimeoutConnection]:
+    return type("TimeoutConnection", (TimeoutConnection,), {"patience": patience})

@@ -259,10 +259,10 @@ class LeaseLost(ServiceError):
     code = "lease_lost"
 
 
-class HoldLost(ServiceError):
+class RetentionLost(ServiceError):
     """Files were to stay for a while, and nobody asked for more time."""
 
-    code = "hold_lost"
+    code = "retention_lost"
 
 
 class BackupInvalid(ServiceError):

@@ -24,7 +24,7 @@ class CheckResult:
         return self.status in ("ok", "warning")
 
 
-class Look(Future[Seen]):
+class PendingProbe(Future[Seen]):
     """What will have been seen, and when somebody began to look."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Look(Future[Seen]):
         self.set_running_or_notify_cancel()  # whoever stops waiting for it does not stop it
 
 
-class Lookout(Generic[Seen]):
+class Probe(Generic[Seen]):
     """Looks in a thread of its own, one look at a time.
 
     Whoever asks while a look still hangs is given that same look, so a server that is frozen for
@@ -44,17 +44,17 @@ class Lookout(Generic[Seen]):
     def __init__(self, look: Callable[[], Seen]) -> None:
         self._look = look
         self._lock = threading.Lock()
-        self._pending: Look[Seen] | None = None
+        self._pending: PendingProbe[Seen] | None = None
 
-    def start(self) -> Look[Seen]:
+    def start(self) -> PendingProbe[Seen]:
         with self._lock:
             if self._pending is not None and not self._pending.done():
                 return self._pending
-            self._pending = look = Look[Seen]()
-        threading.Thread(target=self._run, args=(look,), name="lookout", daemon=True).start()
+            self._pending = look = PendingProbe[Seen]()
+        threading.Thread(target=self._run, args=(look,), name="probe", daemon=True).start()
         return look
 
-    def _run(self, look: Look[Seen]) -> None:
+    def _run(self, look: PendingProbe[Seen]) -> None:
         try:
             seen = self._look()
         except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for

@@ -36,7 +36,7 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Field(
-        default=Path("data"), description="Folder for database, blobs and artefacts."
+        default=Path("data"), description="Folder for database, blobs and artifacts."
     )
     umask: str = Field(
         default="077",
@@ -57,7 +57,7 @@ class Settings(BaseSettings):
     )
     storage_url: str = Field(
         default="",
-        description="Where images and artefacts are: `s3://bucket/prefix`; empty means the data "
+        description="Where images and artifacts are: `s3://bucket/prefix`; empty means the data "
         "folder.",
     )
     s3_endpoint: str = Field(
@@ -373,7 +373,7 @@ class Settings(BaseSettings):
         gt=0,
         description="A worker that cannot reach the database gives its job up after this time.",
     )
-    sweep_seconds: float = Field(
+    maintenance_seconds: float = Field(
         default=5.0, gt=0, description="Time between looks for waiting or orphaned jobs."
     )
     max_crashes: int = Field(

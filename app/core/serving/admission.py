@@ -79,9 +79,9 @@ class Admission:
         return self._arriving.total
 
     @contextmanager
-    def enter(self, key: str = "") -> Iterator["Place"]:
+    def enter(self, key: str = "") -> Iterator["Reservation"]:
         """For one request of this key; it holds nothing yet. QueueFull if no image would fit."""
-        place = Place(self, key)
+        place = Reservation(self, key)
         with self._lock:
             place._check(self._images, 0, 1)
         try:
@@ -90,7 +90,7 @@ class Admission:
             place.leave()
 
 
-class Place:
+class Reservation:
     """What one request takes up."""
 
     def __init__(self, admission: Admission, key: str) -> None:

@@ -25,7 +25,7 @@ from app.core.platform.errors import (
     PredictorUnavailable,
     ServiceError,
 )
-from app.core.serving.messages import Answer, Ask, Batch, Outcome, Refusal
+from app.core.serving.messages import Batch, Outcome, PredictFailure, PredictRequest, PredictResult
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,7 +42,7 @@ _FEATURES = "features"  # the key of work that needs no backbone
 class Request:
     """An ask on its way through the lanes, in pieces."""
 
-    ask: Ask
+    ask: PredictRequest
     model: "ServedModel"
     arrived: float = field(default_factory=time.monotonic)
     outcomes: dict[int, Outcome] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class _Piece:
     pixels: "Tensor | None" = None  # once the image is decoded
 
 
-class Lanes:
+class BatchScheduler:
     def __init__(self, threads: int, decode: Decode, reply: Callable[..., None]) -> None:
         self._threads = threads
         self._decode = decode
@@ -234,10 +234,10 @@ class Lanes:
     def _is_late(self, request: Request, now: float) -> bool:
         if now > request.ask.deadline:
             error = DeadlineExceeded("Its turn did not come in time; try again in a moment.")
-            self._end(request, Refusal(id=request.ask.id, error=error))
+            self._end(request, PredictFailure(id=request.ask.id, error=error))
         return request.over
 
-    def _end(self, request: Request, message: Answer | Refusal) -> None:
+    def _end(self, request: Request, message: PredictResult | PredictFailure) -> None:
         with self._changed:
             if request.over:
                 return
@@ -249,16 +249,16 @@ def _is_done(request: Request) -> bool:
     return not request.over and len(request.outcomes) == request.pieces
 
 
-def _as_answer(request: Request) -> Answer:
+def _as_answer(request: Request) -> PredictResult:
     outcomes = [request.outcomes[index] for index in range(request.pieces)]
     if request.ask.features is not None:
         assert isinstance(outcomes[0], np.ndarray)
         outcomes = list(outcomes[0])
-    return Answer(id=request.ask.id, outcomes=outcomes, batches=request.batches)
+    return PredictResult(id=request.ask.id, outcomes=outcomes, batches=request.batches)
 
 
-def _as_refusal(request: Request, error: Exception) -> Refusal:
+def _as_refusal(request: Request, error: Exception) -> PredictFailure:
     if not isinstance(error, ServiceError):
         detail = f"The prediction failed: {type(error).__name__}: {error}"
         error = PredictorUnavailable(detail[:300])
-    return Refusal(id=request.ask.id, error=error)
+    return PredictFailure(id=request.ask.id, error=error)

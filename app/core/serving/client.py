@@ -26,18 +26,18 @@ from app.core.platform.errors import (
 from app.core.platform.settings import Settings
 from app.core.serving import process as child
 from app.core.serving.admission import Admission
-from app.core.serving.ipc import Wire, pack
-from app.core.serving.loop_lag import Watcher
+from app.core.serving.ipc import IpcChannel, pack
+from app.core.serving.loop_lag import ServingObserver
 from app.core.serving.messages import (
-    Answer,
-    Ask,
-    FromChild,
-    Load,
+    FromProcess,
     Loaded,
-    NotLoaded,
+    LoadFailed,
+    LoadModel,
     Outcome,
-    Refusal,
-    ToChild,
+    PredictFailure,
+    PredictRequest,
+    PredictResult,
+    ToProcess,
     Unloaded,
 )
 from app.core.storage import open_storage
@@ -54,14 +54,14 @@ Result = list[Outcome] | None
 @dataclass(frozen=True, eq=False)
 class _Child:
     process: BaseProcess
-    wire: Wire
+    wire: IpcChannel
 
 
 @dataclass(eq=False)
 class _Open:
     """A message whose answer is still to come."""
 
-    message: ToChild
+    message: ToProcess
     answer: "asyncio.Future[Result]"
     sends: int = 0
 
@@ -69,9 +69,9 @@ class _Open:
 class Serving:
     """Belongs to the event loop of the first who asks; other threads may `prepare`."""
 
-    def __init__(self, settings: Settings, watcher: Watcher | None = None) -> None:
+    def __init__(self, settings: Settings, watcher: ServingObserver | None = None) -> None:
         self._settings = settings
-        self._watcher = watcher or Watcher()
+        self._watcher = watcher or ServingObserver()
         self.admission = Admission(
             settings.predict_queue,
             settings.predict_queue_bytes,
@@ -101,7 +101,7 @@ class Serving:
         if not ready:
             self.load(model)
             seconds = min(seconds, self._settings.predict_load_seconds)
-        ask = Ask(
+        ask = PredictRequest(
             id=next(self._ids),
             model=model,
             deadline=time.monotonic() + seconds,
@@ -130,7 +130,7 @@ class Serving:
             done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
             done.set_result(None)
             return done
-        loading = self._send(model, Load(model=model))
+        loading = self._send(model, LoadModel(model=model))
         loading.add_done_callback(_take_note)
         return loading
 
@@ -162,7 +162,7 @@ class Serving:
             ended.process.join()
             ended.wire.hang_up()
 
-    def _send(self, key: int | ModelFiles, message: ToChild) -> "asyncio.Future[Result]":
+    def _send(self, key: int | ModelFiles, message: ToProcess) -> "asyncio.Future[Result]":
         loop = self._loop = asyncio.get_running_loop()
         opened = self._open[key] = _Open(message, loop.create_future())
         if self._child is not None:
@@ -181,7 +181,7 @@ class Serving:
             await asyncio.sleep(self._started_at + _RESTART_SECONDS - time.monotonic())
             self._started_at = time.monotonic()
             process, connection = self._start_process()
-            wire = await Wire.over(connection, self._hear, self._bury)
+            wire = await IpcChannel.over(connection, self._hear, self._bury)
         except OSError as error:  # no memory, no processes left
             log.exception("serving_process_not_started")
             self._fail(self._open, PredictorUnavailable(f"It cannot be started: {error}"[:300]))
@@ -205,7 +205,7 @@ class Serving:
             process.start()
         return process, ours
 
-    def _bury(self, wire: Wire) -> None:
+    def _bury(self, wire: IpcChannel) -> None:
         """What it still owed goes to its successor, once."""
         if self._child is None or self._child.wire is not wire:
             return  # closed on purpose
@@ -220,18 +220,18 @@ class Serving:
         if self._open:
             self._starting = asyncio.create_task(self._start())
 
-    def _hear(self, messages: Sequence[FromChild]) -> None:
+    def _hear(self, messages: Sequence[FromProcess]) -> None:
         for message in messages:
             match message:
-                case Answer():
+                case PredictResult():
                     self._settle(message.id, message.outcomes)
                     for batch in message.batches:
                         self._watcher.batch(batch.size, batch.wait_seconds, batch.compute_seconds)
-                case Refusal():
+                case PredictFailure():
                     self._fail([message.id], message.error)
                 case Loaded():
                     self._note_loaded(message)
-                case NotLoaded():
+                case LoadFailed():
                     self._fail([message.model], message.error)
                 case Unloaded():
                     self._loaded.pop(message.model, None)

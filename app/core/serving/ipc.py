@@ -27,8 +27,10 @@ def receive(connection: socket.socket) -> Iterator[Any]:
             yield pickle.loads(reader.read(*_LENGTH.unpack(head)))  # noqa: S301 - our own process
 
 
-class Wire(asyncio.Protocol):
-    def __init__(self, heard: Callable[[Any], None], hung_up: Callable[["Wire"], None]) -> None:
+class IpcChannel(asyncio.Protocol):
+    def __init__(
+        self, heard: Callable[[Any], None], hung_up: Callable[["IpcChannel"], None]
+    ) -> None:
         self._heard = heard
         self._hung_up = hung_up
         self._received = bytearray()
@@ -39,8 +41,8 @@ class Wire(asyncio.Protocol):
         cls,
         connection: socket.socket,
         heard: Callable[[Any], None],
-        hung_up: Callable[["Wire"], None],
-    ) -> "Wire":
+        hung_up: Callable[["IpcChannel"], None],
+    ) -> "IpcChannel":
         loop = asyncio.get_running_loop()
         wire = cls(heard, hung_up)
         wire._transport, _ = await loop.create_unix_connection(lambda: wire, sock=connection)

@@ -1,7 +1,7 @@
 """What may be watched of serving. The API counts it; whoever needs no figures ignores it."""
 
 
-class Watcher:
+class ServingObserver:
     def batch(self, size: int, wait_seconds: float, compute_seconds: float) -> None: ...
 
     def cache(self, result: str) -> None: ...

@@ -14,14 +14,14 @@ Outcome = Probabilities | ImageRejected
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load:
+class LoadModel:
     """Have this model ready."""
 
     model: ModelFiles
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ask:
+class PredictRequest:
     """Labels for images, or for features that somebody else computed."""
 
     id: int
@@ -41,14 +41,14 @@ class Batch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class PredictResult:
     id: int
     outcomes: list[Outcome]
     batches: list[Batch] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refusal:
+class PredictFailure:
     id: int
     error: ServiceError
 
@@ -64,7 +64,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NotLoaded:
+class LoadFailed:
     model: ModelFiles
     error: ServiceError
 
@@ -76,5 +76,5 @@ class Unloaded:
     reason: str  # idle or space
 
 
-ToChild = Load | Ask
-FromChild = Answer | Refusal | Loaded | NotLoaded | Unloaded
+ToProcess = LoadModel | PredictRequest
+FromProcess = PredictResult | PredictFailure | Loaded | LoadFailed | Unloaded

@@ -13,13 +13,13 @@ from app.core.datasets.decoding.pool import decoder_pool
 from app.core.models.files import ModelFiles, load_model
 from app.core.platform.errors import ImageTooLarge, PredictorUnavailable, ServiceError
 from app.core.platform.settings import Settings
-from app.core.serving.batching import Lanes, Request
+from app.core.serving.batching import BatchScheduler, Request
 from app.core.serving.messages import (
-    Ask,
     Loaded,
-    NotLoaded,
-    Refusal,
-    ToChild,
+    LoadFailed,
+    PredictFailure,
+    PredictRequest,
+    ToProcess,
     Unloaded,
 )
 from app.core.serving.models import LoadedModels, ServedModel
@@ -33,7 +33,7 @@ _LOOK_SECONDS = 1.0  # between looks for models that nobody uses
 log = structlog.get_logger()
 
 
-class Engine:
+class Predictor:
     """Answers go to `send`, some of them together, from any thread."""
 
     def __init__(self, settings: Settings, send: Callable[..., None]) -> None:
@@ -47,22 +47,22 @@ class Engine:
             max_bytes=settings.predict_cache_bytes,
             idle_seconds=settings.predict_idle_seconds,
         )
-        self._asked: dict[ModelFiles, list[Ask]] = {}  # of models that are being loaded
+        self._asked: dict[ModelFiles, list[PredictRequest]] = {}  # of models that are being loaded
         self._to_load: queue.SimpleQueue[ModelFiles | None] = queue.SimpleQueue()
         self._used_at = time.monotonic()
-        self._lanes = Lanes(settings.predict_threads, self._decode, send)
+        self._batches = BatchScheduler(settings.predict_threads, self._decode, send)
         self._loader = threading.Thread(target=self._keep_loading, name="loader", daemon=True)
         self._loader.start()
 
-    def take(self, message: ToChild, *, may_work: bool = False) -> None:
+    def take(self, message: ToProcess, *, may_work: bool = False) -> None:
         """Returns at once, unless the caller offers to do the work."""
         with self._lock:
             self._used_at = time.monotonic()
             model = self._models.get(message.model)
             if model is None:
                 self._load_later(message)
-        if model is not None and isinstance(message, Ask):
-            self._lanes.put(Request(message, model), may_work=may_work)
+        if model is not None and isinstance(message, PredictRequest):
+            self._batches.put(Request(message, model), may_work=may_work)
 
     @property
     def is_idle(self) -> bool:
@@ -74,13 +74,13 @@ class Engine:
     def close(self) -> None:
         self._to_load.put(None)
         self._loader.join()
-        self._lanes.close()
+        self._batches.close()
 
-    def _load_later(self, message: ToChild) -> None:
+    def _load_later(self, message: ToProcess) -> None:
         if message.model not in self._asked:
             self._asked[message.model] = []
             self._to_load.put(message.model)
-        if isinstance(message, Ask):
+        if isinstance(message, PredictRequest):
             self._asked[message.model].append(message)
 
     def _keep_loading(self) -> None:
@@ -104,9 +104,9 @@ class Engine:
             problem = _as_service_error(error)
             with self._lock:
                 asks = self._asked.pop(files)
-            self._send(NotLoaded(model=files, error=problem))
+            self._send(LoadFailed(model=files, error=problem))
             for ask in asks:
-                self._send(Refusal(id=ask.id, error=problem))
+                self._send(PredictFailure(id=ask.id, error=problem))
             return
         with self._lock:
             asks = self._asked.pop(files)
@@ -116,7 +116,7 @@ class Engine:
         seconds, backend = time.monotonic() - started, model.home.backbone.backend.name
         self._send(Loaded(model=files, bytes=used, seconds=seconds, backend=backend))
         for ask in asks:
-            self._lanes.put(Request(ask, model))
+            self._batches.put(Request(ask, model))
 
     def _tell_unloaded(self, models: list[ServedModel], reason: str) -> None:
         for model in models:

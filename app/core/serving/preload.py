@@ -28,7 +28,7 @@ Version = tuple[str, str, int]  # tenant, name, number
 log = structlog.get_logger()
 
 
-class Warmth:
+class ModelPreloader:
     def __init__(self, runtime: Runtime, serving: Serving, references: References) -> None:
         self._runtime = runtime
         self._serving = serving

@@ -11,8 +11,8 @@ from app.core.platform.logs import adopt_libraries, configure_logging
 from app.core.platform.processes import die_with_parent
 from app.core.platform.settings import Settings
 from app.core.serving.ipc import pack, receive
-from app.core.serving.messages import FromChild, ToChild
-from app.core.serving.predictor import Engine
+from app.core.serving.messages import FromProcess, ToProcess
+from app.core.serving.predictor import Predictor
 
 _LOOK_SECONDS = 1.0
 
@@ -23,11 +23,11 @@ def main(settings: Settings, connection: socket.socket, parent_pid: int) -> None
     configure_logging(settings)
     lock = threading.Lock()
 
-    def send(*messages: FromChild) -> None:
+    def send(*messages: FromProcess) -> None:
         with lock:
             connection.sendall(pack(messages))
 
-    engine = Engine(settings, send)
+    engine = Predictor(settings, send)
     adopt_libraries()  # torch came with it
     threading.Thread(target=_end_when_idle, args=(engine,), daemon=True).start()
     messages, reading = receive(connection), threading.Lock()
@@ -36,7 +36,7 @@ def main(settings: Settings, connection: socket.socket, parent_pid: int) -> None
     _take_all(messages, reading, engine)
 
 
-def _take_all(messages: Iterator[ToChild], reading: threading.Lock, engine: Engine) -> None:
+def _take_all(messages: Iterator[ToProcess], reading: threading.Lock, engine: Predictor) -> None:
     """Two threads do this: while one works on what it read, the other one reads on."""
     while True:
         with reading:
@@ -47,7 +47,7 @@ def _take_all(messages: Iterator[ToChild], reading: threading.Lock, engine: Engi
         engine.take(message, may_work=True)
 
 
-def _end_when_idle(engine: Engine) -> None:
+def _end_when_idle(engine: Predictor) -> None:
     """What comes in at that very moment is sent again, to the next process."""
     while not engine.is_idle:
         time.sleep(_LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""Where bytes are kept: images, artefacts, models."""
+"""Where bytes are kept: images, artifacts, models."""
 
 from app.core.platform.settings import Settings
 from app.core.storage.base import Batch, Storage, StoredFile, blob_key, raise_if_full

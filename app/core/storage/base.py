@@ -65,10 +65,10 @@ class Storage(Protocol):
         Without `replace`, a file that the key holds already stays.
         """
 
-    def take(self, key: str, path: Path) -> None:
+    def move_in(self, key: str, path: Path) -> None:
         """Move a finished file of this machine to its key."""
 
-    def many(self) -> Batch: ...
+    def batch(self) -> Batch: ...
 
     def delete(self, key: str) -> None: ...
 
@@ -78,7 +78,7 @@ class Storage(Protocol):
     def list(self, folder: str) -> Iterator[StoredFile]:
         """Every file whose key starts with `folder/`, in no order; none if there is no such."""
 
-    def look(self, key: str) -> StoredFile | None: ...
+    def stat(self, key: str) -> StoredFile | None: ...
 
     def touch(self, key: str) -> bool:
         """Make a file young, as if it had just been written; False if it has to be written."""

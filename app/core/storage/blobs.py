@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from app.core.platform.clock import db_now
 from app.core.platform.db import Database
-from app.core.platform.tables import CondemnedBlob, Image
+from app.core.platform.tables import BlobDeletion, Image
 from app.core.storage import Batch, Storage, blob_key
-from app.core.storage.gc.retention import is_held
+from app.core.storage.gc.retention import is_retained
 
 THUMBNAIL_SIZES = (64, 128, 256, 512)
 _SWEEP_ROWS = 500
@@ -35,19 +35,19 @@ def keep_blob(storage: Storage, sha256: str, data: bytes, batch: Batch | None = 
         (batch or storage).write(blob_key(sha256), data)
 
 
-def condemn(session: Session, *which: ColumnElement[bool]) -> None:
+def schedule_deletion(session: Session, *which: ColumnElement[bool]) -> None:
     """Have the sweep look at the bytes of these images, which are about to go."""
     hashes = select(Image.sha256, db_now()).where(*which)
     rows = hashes.group_by(Image.sha256).order_by(Image.sha256)
-    statement = _insert(session).from_select(["sha256", "condemned_at"], rows)
+    statement = _insert(session).from_select(["sha256", "scheduled_at"], rows)
     session.execute(
         statement.on_conflict_do_update(
-            index_elements=["sha256"], set_={"condemned_at": statement.excluded.condemned_at}
+            index_elements=["sha256"], set_={"scheduled_at": statement.excluded.scheduled_at}
         )
     )
 
 
-def remove_condemned(db: Database, storage: Storage, grace_seconds: float) -> int:
+def delete_scheduled_blobs(db: Database, storage: Storage, grace_seconds: float) -> int:
     """One round of the sweep; returns how many blobs were removed.
 
     Bytes that no row condemns, because their ingest died before it wrote one, are left to the
@@ -55,12 +55,12 @@ def remove_condemned(db: Database, storage: Storage, grace_seconds: float) -> in
     """
     before = time.time() - grace_seconds
     with db.read() as session:
-        if is_held(session):
+        if is_retained(session):
             return 0
         due = session.execute(
-            select(CondemnedBlob.sha256, CondemnedBlob.condemned_at)
-            .where(CondemnedBlob.condemned_at <= db_now() - grace_seconds)
-            .order_by(CondemnedBlob.condemned_at)
+            select(BlobDeletion.sha256, BlobDeletion.scheduled_at)
+            .where(BlobDeletion.scheduled_at <= db_now() - grace_seconds)
+            .order_by(BlobDeletion.scheduled_at)
             .limit(_SWEEP_ROWS)
         ).all()
         old = [row for row in due if _is_old(storage, row.sha256, before)]
@@ -72,31 +72,31 @@ def remove_condemned(db: Database, storage: Storage, grace_seconds: float) -> in
     if settled:
         with db.write() as session:
             for row in settled:  # condemned again in between: it stays for the next round
-                _forget(session, row.sha256, row.condemned_at)
+                _forget(session, row.sha256, row.scheduled_at)
     return len(removed)
 
 
 def _insert(session: Session) -> "sqlite.Insert":
     on_postgres = session.get_bind().dialect.name == "postgresql"
     # The two dialects' statements are alike in all that is used here.
-    return postgresql.insert(CondemnedBlob) if on_postgres else sqlite.insert(CondemnedBlob)  # type: ignore[return-value]
+    return postgresql.insert(BlobDeletion) if on_postgres else sqlite.insert(BlobDeletion)  # type: ignore[return-value]
 
 
 def _used(session: Session, hashes: Sequence[str]) -> set[str]:
     return set(session.scalars(select(Image.sha256).where(Image.sha256.in_(hashes)).distinct()))
 
 
-def _forget(session: Session, sha256: str, condemned_at: float) -> None:
+def _forget(session: Session, sha256: str, scheduled_at: float) -> None:
     session.execute(
-        delete(CondemnedBlob).where(
-            CondemnedBlob.sha256 == sha256, CondemnedBlob.condemned_at == condemned_at
+        delete(BlobDeletion).where(
+            BlobDeletion.sha256 == sha256, BlobDeletion.scheduled_at == scheduled_at
         )
     )
 
 
 def _is_old(storage: Storage, sha256: str, before: float) -> bool:
     """A file that is not there counts as old."""
-    found = storage.look(blob_key(sha256))
+    found = storage.stat(blob_key(sha256))
     return found is None or found.modified <= before
 
 

@@ -16,7 +16,7 @@ _BLOCK = 1024 * 1024
 
 
 class LocalStorage:
-    """Blobs and artefacts in a local folder."""
+    """Blobs and artifacts in a local folder."""
 
     reads_at_once = 1  # a disk is waited for less than an image is decoded
 
@@ -73,7 +73,7 @@ class LocalStorage:
         finally:
             aside.unlink(missing_ok=True)
 
-    def take(self, key: str, path: Path) -> None:
+    def move_in(self, key: str, path: Path) -> None:
         """Move a finished file to its key; it may have grown there."""
         _sync(path)
         try:
@@ -92,7 +92,7 @@ class LocalStorage:
             shutil.copyfileobj(source, target, _BLOCK)
         path.unlink()
 
-    def many(self) -> "LocalBatch":
+    def batch(self) -> "LocalBatch":
         return LocalBatch(self, self._aside)
 
     def delete(self, key: str) -> None:
@@ -111,10 +111,10 @@ class LocalStorage:
         for parent, _, names in os.walk(self.place(folder)):
             for name in names:
                 path = Path(parent, name)
-                if found := self.look(path.relative_to(self.root).as_posix()):
+                if found := self.stat(path.relative_to(self.root).as_posix()):
                     yield found
 
-    def look(self, key: str) -> StoredFile | None:
+    def stat(self, key: str) -> StoredFile | None:
         try:
             found = self.place(key).stat()
         except FileNotFoundError:

@@ -56,12 +56,12 @@ class S3Storage:
         raise StorageUnavailable(f"The file {key} changes faster than it can be read.")
 
     def exists(self, key: str) -> bool:
-        return self.look(key) is not None
+        return self.stat(key) is not None
 
     def size(self, key: str) -> int:
         return self._head(key)["size"]
 
-    def look(self, key: str) -> StoredFile | None:
+    def stat(self, key: str) -> StoredFile | None:
         try:
             return _stored(self._head(key))
         except FileNotFoundError:
@@ -109,12 +109,12 @@ class S3Storage:
         finally:
             aside.unlink(missing_ok=True)
 
-    def take(self, key: str, path: Path) -> None:
+    def move_in(self, key: str, path: Path) -> None:
         """Move a finished file of this machine to its key."""
         self._send(key, path, "overwrite")
         path.unlink(missing_ok=True)
 
-    def many(self) -> PutBatch:
+    def batch(self) -> PutBatch:
         return PutBatch(self.write)
 
     def touch(self, key: str) -> bool:
@@ -138,7 +138,7 @@ class S3Storage:
 
     def delete_unless_young(self, key: str, before: float) -> bool:
         """Whole seconds are all that the store tells: the one that has begun counts as young."""
-        found = self.look(key)
+        found = self.stat(key)
         if found is not None and found.modified + 1 > before:
             return False
         self.delete(key)

@@ -41,7 +41,7 @@ def test_images_are_added(any_client: TestClient, any_runtime: Runtime) -> None:
 
     after = any_client.get(f"/v1/datasets/{dataset_id}").json()
     assert (after["status"], after["image_count"], after["issue_count"]) == ("ready", 4, 1)
-    assert (after["labelled_count"], before["labelled_count"]) == (1, 0)
+    assert (after["labeled_count"], before["labeled_count"]) == (1, 0)
     assert after["bytes"] == before["bytes"] + len(png_bytes("blue")) + len(png_bytes("red"))
     assert after["fingerprint"] != before["fingerprint"]
     assert _names(any_client, dataset_id) == ["a.png", "b.png", "c/c.png", "again.png"]

@@ -113,7 +113,7 @@ def test_the_result_of_an_ingest(client: TestClient, work: Work, runtime: Runtim
 
 
 def test_bad_files_become_issues(client: TestClient, dataset: Json) -> None:
-    assert (dataset["image_count"], dataset["issue_count"], dataset["labelled_count"]) == (4, 2, 4)
+    assert (dataset["image_count"], dataset["issue_count"], dataset["labeled_count"]) == (4, 2, 4)
     issues = client.get(f"/v1/datasets/{dataset['id']}/issues").json()["data"]
     assert [(issue["name"], issue["code"]) for issue in issues] == [
         ("bad/text.jpg", "image_undecodable"),

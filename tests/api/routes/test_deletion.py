@@ -4,7 +4,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import func, select
 
-from app.core.platform.tables import Assignment, Clustering, CondemnedBlob, Job
+from app.core.platform.tables import Assignment, BlobDeletion, Clustering, Job
 from app.core.runtime import Runtime
 from tests.api.conftest import Json, MakeClustering, store_clustering, upload, work_on
 from tests.images import png_bytes
@@ -48,7 +48,7 @@ def test_an_image_is_deleted(any_client: TestClient, any_runtime: Runtime, ready
     assert after["bytes"] == ready["bytes"] - first["bytes"]
     assert after["fingerprint"] != ready["fingerprint"]
     with any_runtime.db.read() as session:
-        assert session.scalars(select(CondemnedBlob.sha256)).all() == [first["sha256"]]
+        assert session.scalars(select(BlobDeletion.sha256)).all() == [first["sha256"]]
     again = any_client.delete(f"/v1/images/{first['id']}")
     assert (again.status_code, again.json()["code"]) == (404, "not_found")
 
@@ -120,7 +120,7 @@ def test_a_dataset_is_deleted_with_all_that_is_its(
     assert any_client.get("/v1/models/cats-dogs").status_code == 200
     assert not list((any_runtime.settings.blob_dir / "jobs").iterdir())
     with any_runtime.db.read() as session:
-        assert session.scalar(select(func.count()).select_from(CondemnedBlob)) == 4
+        assert session.scalar(select(func.count()).select_from(BlobDeletion)) == 4
     assert any_client.delete(f"/v1/datasets/{ready['id']}").status_code == 404
 
 

@@ -21,7 +21,7 @@ from app.core.platform.settings import Settings
 from app.core.platform.tables import EXCLUDED, Clustering
 from app.core.runtime import Runtime
 from app.main import create_app
-from tests.core.labelled_rows import State, add_images, store_history
+from tests.core.labeled_rows import State, add_images, store_history
 from tests.waiting import LONG_SECONDS, join, wait_until
 
 CLUSTERS = {0: ("cats", True), 1: ("dogs", True)}

@@ -33,7 +33,7 @@ def test_the_job_went_through_all_stages(trained: Json) -> None:
     job = trained["job"]
     assert job["status"] == "succeeded", job["error"]
     assert job["result"]["model"] == {"name": "colors", "version": 1}
-    assert job["result"]["metrics"]["temi"]["n_labelled"] == 3 * EACH
+    assert job["result"]["metrics"]["temi"]["n_labeled"] == 3 * EACH
     assert set(job["timings"]) == {"embed", "mine", "train", "evaluate"}
     stages = [report.stage for report in trained["reports"]]
     assert list(dict.fromkeys(stages)) == ["embed", "mine", "train", "evaluate", "register"]

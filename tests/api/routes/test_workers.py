@@ -2,7 +2,7 @@
 
 from fastapi.testclient import TestClient
 
-from app.core.jobs.workers import Identity, say_hello
+from app.core.jobs.workers import Identity, record_heartbeat
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 from tests.api.conftest import upload
@@ -15,7 +15,7 @@ def hello(runtime: Runtime, name: str, job_id: str | None = None) -> None:
         name=name, host=host, pid=int(pid), takes=("gpu",), device="a GPU", version="0.1.0"
     )
     with runtime.db.write() as session:
-        say_hello(session, who, job_id=job_id, stage="embed" if job_id else None)
+        record_heartbeat(session, who, job_id=job_id, stage="embed" if job_id else None)
 
 
 def test_workers_are_listed(any_client: TestClient, any_runtime: Runtime) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event, update
 
 from app.core.access import key_cache as ring_module
-from app.core.access.key_cache import KeyRing
+from app.core.access.key_cache import ApiKeyCache
 from app.core.access.keys import hash_key, revoke_key
 from app.core.platform.actor import ANYONE, OWNER, SCOPES
 from app.core.platform.clock import db_now
@@ -22,8 +22,8 @@ from tests.waiting import LONG_SECONDS
 
 
 @pytest.fixture
-def ring(any_runtime: Runtime) -> KeyRing:
-    return KeyRing(any_runtime.db, any_runtime.settings)
+def ring(any_runtime: Runtime) -> ApiKeyCache:
+    return ApiKeyCache(any_runtime.db, any_runtime.settings)
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def counted(runtime: Runtime) -> Iterator[list[str]]:
     event.remove(runtime.db.engine, "after_cursor_execute", note)
 
 
-def test_without_any_key_everybody_may_everything(ring: KeyRing) -> None:
+def test_without_any_key_everybody_may_everything(ring: ApiKeyCache) -> None:
     assert ring.known(None) is None
     assert ring.find(None) is ANYONE
     assert ring.known(None) is ANYONE
@@ -47,7 +47,7 @@ def test_without_any_key_everybody_may_everything(ring: KeyRing) -> None:
     ANYONE.check("admin")
 
 
-def test_from_the_first_key_on_it_is_needed(any_runtime: Runtime, ring: KeyRing) -> None:
+def test_from_the_first_key_on_it_is_needed(any_runtime: Runtime, ring: ApiKeyCache) -> None:
     assert ring.find(None) is ANYONE
     key_id, text = make_key(any_runtime)
     ring.forget()
@@ -60,10 +60,10 @@ def test_from_the_first_key_on_it_is_needed(any_runtime: Runtime, ring: KeyRing)
     with pytest.raises(Unauthorized):
         ring.find(text)
     with pytest.raises(Unauthorized):  # the last key is gone, the service stays shut
-        KeyRing(any_runtime.db, any_runtime.settings).find(None)
+        ApiKeyCache(any_runtime.db, any_runtime.settings).find(None)
 
 
-def test_an_actor_is_what_its_key_says(any_runtime: Runtime, ring: KeyRing) -> None:
+def test_an_actor_is_what_its_key_says(any_runtime: Runtime, ring: ApiKeyCache) -> None:
     key_id, text = make_key(
         any_runtime,
         tenant="acme",
@@ -80,12 +80,12 @@ def test_an_actor_is_what_its_key_says(any_runtime: Runtime, ring: KeyRing) -> N
         actor.check("write")
 
 
-def test_admin_includes_all_others(any_runtime: Runtime, ring: KeyRing) -> None:
+def test_admin_includes_all_others(any_runtime: Runtime, ring: ApiKeyCache) -> None:
     actor = ring.find(make_key(any_runtime, scopes=["admin"])[1])
     assert all(actor.may(scope) for scope in SCOPES)
 
 
-def test_a_known_key_costs_no_read(any_runtime: Runtime, ring: KeyRing) -> None:
+def test_a_known_key_costs_no_read(any_runtime: Runtime, ring: ApiKeyCache) -> None:
     _, text = make_key(any_runtime)
     ring.find(text)
     with counted(any_runtime) as statements:
@@ -95,10 +95,10 @@ def test_a_known_key_costs_no_read(any_runtime: Runtime, ring: KeyRing) -> None:
 
 
 def test_a_revoked_key_is_forgotten_here_at_once_and_elsewhere_soon(
-    any_runtime: Runtime, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
+    any_runtime: Runtime, ring: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key_id, text = make_key(any_runtime)
-    elsewhere = KeyRing(any_runtime.db, any_runtime.settings)
+    elsewhere = ApiKeyCache(any_runtime.db, any_runtime.settings)
     ring.find(text), elsewhere.find(text)
     with any_runtime.db.write() as session:
         revoke_key(session, key_id)
@@ -112,7 +112,7 @@ def test_a_revoked_key_is_forgotten_here_at_once_and_elsewhere_soon(
         elsewhere.find(text)
 
 
-def test_an_expired_key_is_refused(any_runtime: Runtime, ring: KeyRing) -> None:
+def test_an_expired_key_is_refused(any_runtime: Runtime, ring: ApiKeyCache) -> None:
     key_id, text = make_key(any_runtime, expires_in_days=1)
     assert ring.find(text).key_id == key_id
     with any_runtime.db.write() as session:
@@ -123,7 +123,7 @@ def test_an_expired_key_is_refused(any_runtime: Runtime, ring: KeyRing) -> None:
 
 
 def test_a_key_is_not_remembered_beyond_its_end(
-    any_runtime: Runtime, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
+    any_runtime: Runtime, ring: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ring_module, "CACHE_SECONDS", 2 * LONG_SECONDS)
     _, text = make_key(any_runtime, expires_in_days=1)
@@ -135,7 +135,7 @@ def test_a_key_is_not_remembered_beyond_its_end(
 
 
 def test_what_was_read_before_a_change_is_not_remembered(
-    any_runtime: Runtime, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
+    any_runtime: Runtime, ring: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, text = make_key(any_runtime)
     read = ring._row
@@ -150,7 +150,7 @@ def test_what_was_read_before_a_change_is_not_remembered(
     assert ring.known(text) is None
 
 
-def test_random_keys_fill_no_memory(any_runtime: Runtime, ring: KeyRing) -> None:
+def test_random_keys_fill_no_memory(any_runtime: Runtime, ring: ApiKeyCache) -> None:
     make_key(any_runtime)
     for i in range(20):
         with pytest.raises(Unauthorized):
@@ -159,7 +159,7 @@ def test_random_keys_fill_no_memory(any_runtime: Runtime, ring: KeyRing) -> None
 
 
 def test_many_good_keys_are_bounded(
-    any_runtime: Runtime, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
+    any_runtime: Runtime, ring: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ring_module, "_MOST_CACHED", 3)
     for _ in range(8):
@@ -167,7 +167,7 @@ def test_many_good_keys_are_bounded(
         assert len(ring._cached) <= 3
 
 
-def test_what_is_no_key_is_not_looked_for(any_runtime: Runtime, ring: KeyRing) -> None:
+def test_what_is_no_key_is_not_looked_for(any_runtime: Runtime, ring: ApiKeyCache) -> None:
     ring.find(make_key(any_runtime)[1])
     with counted(any_runtime) as statements, pytest.raises(Unauthorized):
         ring.find("' OR 1=1 --")
@@ -176,7 +176,7 @@ def test_what_is_no_key_is_not_looked_for(any_runtime: Runtime, ring: KeyRing) -
 
 def test_the_key_of_the_settings(make_settings: MakeSettings) -> None:
     runtime = Runtime(make_settings(api_key="a-long-enough-key-for-tests"))
-    ring = KeyRing(runtime.db, runtime.settings)
+    ring = ApiKeyCache(runtime.db, runtime.settings)
     assert ring.known("a-long-enough-key-for-tests") is OWNER
     for wrong in (None, "", "a-long-enough-key-for-tests ", "schlüssel"):
         with pytest.raises(Unauthorized):

@@ -10,7 +10,7 @@ from app.core.backup.create import make_backup
 from app.core.backup.restore import restore_backup
 from app.core.jobs.lifecycle import claim, claim_next
 from app.core.platform.errors import NotEmpty
-from app.core.platform.tables import ApiKey, Image, Job, JobLog, StorageHold, Worker
+from app.core.platform.tables import ApiKey, Image, Job, JobLog, RetentionLock, Worker
 from app.core.storage import blob_key
 from tests.core.backup.instances import MakeInstance, files, fill, rows
 from tests.core.storage.gc.tomorrow import collected
@@ -38,7 +38,7 @@ def test_all_rows_and_files_travel(
     }
     assert collected(empty) == set()  # all that was restored is somebody's
     with full.db.read() as session:
-        assert session.scalars(select(StorageHold)).all() == []
+        assert session.scalars(select(RetentionLock)).all() == []
 
 
 def test_images_may_stay_where_they_are(make_instance: MakeInstance, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_backup_that_fails_leaves_nothing(
         make_backup(full, tmp_path / "b.tar")
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
     with full.db.read() as session:
-        assert session.scalars(select(StorageHold)).all() == []
+        assert session.scalars(select(RetentionLock)).all() == []
 
 
 def test_bytes_that_were_lost_before_are_named(make_instance: MakeInstance, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_nothing_is_collected_while_files_are_copied(
     with full.db.write() as session:
         session.execute(update(Job).values(status="succeeded"))
     before = rows(full), files(full)
-    real = making._Copying.artefacts
+    real = making._Copying.artifacts
 
     def delete_first(self: making._Copying, keys: object) -> None:
         for number in (0, 1):
@@ -173,7 +173,7 @@ def test_nothing_is_collected_while_files_are_copied(
         collected(full)
         real(self, keys)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(making._Copying, "artefacts", delete_first)
+    monkeypatch.setattr(making._Copying, "artifacts", delete_first)
     made = make_backup(full, tmp_path / "b.tar")
     assert made.missing == []
     restore_backup(empty, tmp_path / "b.tar")

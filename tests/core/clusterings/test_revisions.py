@@ -10,15 +10,15 @@ from sqlalchemy import delete, event, text
 from app.core.clusterings import revisions
 from app.core.clusterings.operations import Exclude, Merge, Move, Operation, Rename, Undo, perform
 from app.core.clusterings.revisions import (
-    LabelledImage,
-    iterate_labelled,
+    LabeledImage,
+    iterate_labeled,
     iterate_pages,
     open_revision,
 )
 from app.core.platform.errors import InvalidRequest, NotFound
 from app.core.platform.tables import EXCLUDED, Clustering, Image
 from app.core.runtime import Runtime
-from tests.core.labelled_rows import State, add_images, store_history
+from tests.core.labeled_rows import State, add_images, store_history
 
 LABELS = st.sampled_from(["cats", "dogs", "", "cluster 0", "Ünïcode"])
 
@@ -50,9 +50,9 @@ def replayed(states: Sequence[State], revision: int) -> list[tuple[int | None, s
 
 def read(
     runtime: Runtime, clustering: Clustering, *args: Any, **options: Any
-) -> list[LabelledImage]:
+) -> list[LabeledImage]:
     with runtime.db.read() as session:
-        pages = iterate_labelled(session, clustering, *args, **options)
+        pages = iterate_labeled(session, clustering, *args, **options)
         return [row for page in pages for row in page]
 
 
@@ -135,7 +135,7 @@ def test_real_operations_can_be_looked_behind(any_runtime: Runtime) -> None:
             assert read(any_runtime, clustering, revision, include_excluded=True) == rows
 
 
-def _snapshot(runtime: Runtime, clustering_id: str) -> tuple[list[LabelledImage], dict[int, str]]:
+def _snapshot(runtime: Runtime, clustering_id: str) -> tuple[list[LabeledImage], dict[int, str]]:
     """What is there now."""
     with runtime.db.read() as session:
         clustering = session.get_one(Clustering, clustering_id)

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.core.clusterings.revisions import LabelledImage
+from app.core.clusterings.revisions import LabeledImage
 from app.core.exports.source import ExportSource
 from tests.images import png_bytes
 
 CLUSTERS = {0: "cats", 1: "dogs"}
 
 
-def row(number: int = 0, **fields: Any) -> LabelledImage:
+def row(number: int = 0, **fields: Any) -> LabeledImage:
     """An image of cats, unless said otherwise."""
     given: dict[str, Any] = {
         "image_id": f"img_{number}",
@@ -28,10 +28,10 @@ def row(number: int = 0, **fields: Any) -> LabelledImage:
         "label": "cats",
         "probability": 0.5,
     }
-    return LabelledImage(**given | fields)
+    return LabeledImage(**given | fields)
 
 
-def with_file(folder: Path, shown: LabelledImage, color: str = "red") -> LabelledImage:
+def with_file(folder: Path, shown: LabeledImage, color: str = "red") -> LabeledImage:
     """The same row, of an image that is really there."""
     data = png_bytes(color, (shown.width, shown.height))
     sha256 = hashlib.sha256(data).hexdigest()
@@ -39,12 +39,12 @@ def with_file(folder: Path, shown: LabelledImage, color: str = "red") -> Labelle
     return shown._replace(sha256=sha256, bytes=len(data))
 
 
-def excluded(number: int) -> LabelledImage:
+def excluded(number: int) -> LabeledImage:
     return row(number, cluster_id=None, label=None)
 
 
 def source_of(
-    folder: Path, rows: Sequence[LabelledImage], clusters: Mapping[int, str] = CLUSTERS
+    folder: Path, rows: Sequence[LabeledImage], clusters: Mapping[int, str] = CLUSTERS
 ) -> ExportSource:
     return ExportSource(
         clustering_id="cl_1",

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from app.core.clusterings.revisions import LabelledImage
+from app.core.clusterings.revisions import LabeledImage
 from app.core.exports.arrow import arrow_chunks, arrow_schema
 from app.core.exports.rows import IMAGES, LABELS
 from tests.core.exports.sources import excluded, row
@@ -37,7 +37,7 @@ def test_nothing_but_the_schema() -> None:
 def test_a_stream_that_breaks_off_has_no_end() -> None:
     """The mark at the end tells a whole stream from a cut one."""
 
-    def pages() -> Iterator[list[LabelledImage]]:
+    def pages() -> Iterator[list[LabeledImage]]:
         yield [row(0)]
         raise ConnectionError
 

@@ -3,12 +3,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from app.core.clusterings.revisions import LabelledImage
+from app.core.clusterings.revisions import LabeledImage
 from app.core.exports.coco import write
 from tests.core.exports.sources import excluded, row, source_of
 
 
-def written(folder: Path, rows: list[LabelledImage]) -> Any:
+def written(folder: Path, rows: list[LabeledImage]) -> Any:
     out = io.BytesIO()
     write(source_of(folder, rows), out)
     return json.loads(out.getvalue())

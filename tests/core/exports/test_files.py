@@ -11,7 +11,7 @@ from app.core.platform.errors import NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Clustering, Dataset, Export, Job
 from app.core.runtime import Runtime
-from tests.core.labelled_rows import State, add_images, store_history
+from tests.core.labeled_rows import State, add_images, store_history
 from tests.core.storage.gc.tomorrow import collected
 
 

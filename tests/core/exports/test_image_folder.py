@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from app.core.clusterings.revisions import LabelledImage
+from app.core.clusterings.revisions import LabeledImage
 from app.core.exports.image_folder import write
 from app.core.platform.errors import ImageMissing
 from tests.core.exports.sources import CLUSTERS, excluded, row, source_of, with_file
 
 
 def written(
-    folder: Path, rows: list[LabelledImage], clusters: dict[int, str] = CLUSTERS
+    folder: Path, rows: list[LabeledImage], clusters: dict[int, str] = CLUSTERS
 ) -> zipfile.ZipFile:
     out = io.BytesIO()
     write(source_of(folder, rows, clusters), out)

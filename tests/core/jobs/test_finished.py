@@ -23,7 +23,7 @@ from app.core.platform.tables import (
     WebhookDelivery,
 )
 from app.core.runtime import Runtime
-from app.core.storage.gc.retention import discard
+from app.core.storage.gc.retention import delete_unless_retained
 from tests.core.conftest import MakeJob
 from tests.core.job_steps import beat, cancel_job, claim_job, end_job, reload_job
 
@@ -38,7 +38,7 @@ def _retry(runtime: Runtime, job: Job, tenant: str = "t") -> Job:
 def _delete(runtime: Runtime, job: Job, tenant: str = "t") -> None:
     with runtime.db.write() as session:
         leftovers = delete_job(session, tenant, job.id)
-    discard(runtime.db, runtime.storage, leftovers)
+    delete_unless_retained(runtime.db, runtime.storage, leftovers)
 
 
 def _set_dataset(runtime: Runtime, job: Job, **values: Any) -> None:

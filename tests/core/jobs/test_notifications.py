@@ -19,13 +19,13 @@ def test_hints_back_off(any_runtime: Runtime, make_job: MakeJob) -> None:
         before = time.time()
         assert send_hints(any_runtime) == [job.id]
         after = time.time()
-        hint_at = reload_job(any_runtime, job).hint_at
-        assert before - 1 < hint_at - pause < after + 1
+        notify_at = reload_job(any_runtime, job).notify_at
+        assert before - 1 < notify_at - pause < after + 1
         with any_runtime.db.write() as session:
-            session.execute(update(Job).values(hint_at=hint_at + 600))
+            session.execute(update(Job).values(notify_at=notify_at + 600))
         assert send_hints(any_runtime) == []
         with any_runtime.db.write() as session:
-            session.execute(update(Job).values(hint_at=0.0))
+            session.execute(update(Job).values(notify_at=0.0))
 
 
 def test_a_claim_makes_hints_quick_again(any_runtime: Runtime, make_job: MakeJob) -> None:
@@ -33,7 +33,7 @@ def test_a_claim_makes_hints_quick_again(any_runtime: Runtime, make_job: MakeJob
     send_hints(any_runtime)
     claimed = claim_job(any_runtime, job)
     assert claimed is not None
-    assert claimed.hints == 0
+    assert claimed.notifications == 0
 
 
 def test_only_jobs_without_a_living_worker_get_hints(
@@ -59,7 +59,7 @@ def test_two_sweepers_do_not_send_the_same_hint(any_runtime: Runtime, make_job: 
     ids = sorted(make_job().id for _ in range(3))
     with ThreadPoolExecutor(1) as pool:
         with any_runtime.db.write() as session:
-            first = [job.id for job in jobs.due_for_hint(session)]
+            first = [job.id for job in jobs.due_for_notification(session)]
             other = pool.submit(send_hints, any_runtime)  # waits for our rows
             time.sleep(0.2)
         assert (sorted(first), other.result()) == (ids, [])
@@ -71,6 +71,6 @@ def test_a_row_that_somebody_holds_on_to_keeps_no_other_waiting(
 ) -> None:
     held, other = make_job(), make_job()
     with any_runtime.db.write() as session:
-        session.execute(update(Job).where(Job.id == held.id).values(hints=0))
+        session.execute(update(Job).where(Job.id == held.id).values(notifications=0))
         assert send_hints(any_runtime) == [other.id]
     assert send_hints(any_runtime) == [held.id]

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from app.core.jobs import notifier as bell
-from app.core.jobs.notifier import Bell
+from app.core.jobs.notifier import JobNotifier
 from app.core.runtime import Runtime
 from tests.conftest import MakeSettings
 from tests.servers import frozen
@@ -21,9 +21,9 @@ def test_messages_leave_in_order() -> None:
         if len(sent) == 3:
             third.set()
 
-    ours = Bell(send)
+    ours = JobNotifier(send)
     for number in range(3):
-        ours.ring(f"job_{number}", "cluster")
+        ours.notify(f"job_{number}", "cluster")
     assert third.wait(LONG_SECONDS)
     assert sent == ["job_0", "job_1", "job_2"]
 
@@ -36,9 +36,9 @@ def test_an_error_does_not_silence_it() -> None:
             raise OSError("gone")
         second.set()
 
-    ours = Bell(send)
-    ours.ring("job_1", "cluster")
-    ours.ring("job_2", "cluster")
+    ours = JobNotifier(send)
+    ours.notify("job_1", "cluster")
+    ours.notify("job_2", "cluster")
     assert second.wait(LONG_SECONDS)
 
 
@@ -50,9 +50,9 @@ def test_a_broker_that_hangs_costs_neither_time_nor_memory(monkeypatch: pytest.M
         hanging.wait(LONG_SECONDS)
         sent.append(job_id)
 
-    ours = Bell(send)
+    ours = JobNotifier(send)
     for number in range(100):
-        ours.ring(f"job_{number}", "cluster")
+        ours.notify(f"job_{number}", "cluster")
     assert sent == []  # no caller has waited for the first one
     hanging.set()
     wait_until(lambda: len(sent) >= 5, "those that waited are sent")
@@ -62,7 +62,7 @@ def test_a_broker_that_hangs_costs_neither_time_nor_memory(monkeypatch: pytest.M
 def test_a_frozen_redis(make_settings: MakeSettings, redis_url: str) -> None:
     runtime = Runtime(make_settings(broker_url=redis_url))
     with frozen(redis_url):
-        runtime.bell.ring("job_1", "cluster")  # returns, though nothing can have been sent
+        runtime.notifier.notify("job_1", "cluster")  # returns, though nothing can have been sent
     with runtime.celery.connection_for_read() as connection:
         waiting = connection.SimpleQueue("temi.gpu")
         message = waiting.get(timeout=LONG_SECONDS)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from celery import Celery
 
-from app.core.jobs.queue import RUN_JOB, check_broker, make_celery, publish_hint
+from app.core.jobs.queue import RUN_JOB, check_broker, make_celery, publish_notification
 from app.core.platform.settings import Settings
 from tests.conftest import MakeSettings
 from tests.servers import free_port
@@ -33,7 +33,7 @@ def _celery(settings: Settings) -> Iterator[Celery]:
 
 def test_a_hint_is_delivered(celery: Celery) -> None:
     for job_id in ("job_1", "job_2"):
-        publish_hint(celery, job_id, "gpu")
+        publish_notification(celery, job_id, "gpu")
     received = []
     with celery.connection_for_read() as connection:
         queue = connection.SimpleQueue("temi.gpu")
@@ -51,7 +51,7 @@ def test_a_living_broker_is_found_so(celery: Celery) -> None:
 
 
 def test_a_dead_broker_does_not_stop_the_request(dead_celery: Celery) -> None:
-    publish_hint(dead_celery, "job_1", "cpu")  # returns, and raises nothing
+    publish_notification(dead_celery, "job_1", "cpu")  # returns, and raises nothing
 
 
 def test_a_dead_broker_is_found_out(dead_celery: Celery) -> None:
@@ -64,7 +64,7 @@ def test_a_lost_folder_does_not_stop_the_request(settings: Settings) -> None:
     messages = settings.broker_dir / "messages"
     messages.rmdir()
     messages.write_text("in the way")
-    publish_hint(celery, "job_1", "cpu")
+    publish_notification(celery, "job_1", "cpu")
     celery.close()
 
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app.core.jobs import shards
-from app.core.jobs.shards import Held, Piece, State
+from app.core.jobs.shards import Piece, ShardClaim, State
 from app.core.platform.tables import Job, Shard
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
@@ -44,12 +44,12 @@ def take_any(runtime: Runtime, *takes: str, beside: tuple[str, ...] = ()) -> Sha
 
 def finish(runtime: Runtime, shard: Shard) -> bool:
     with runtime.db.write() as session:
-        return shards.finish_shard(session, Held.of(shard))
+        return shards.finish_shard(session, ShardClaim.of(shard))
 
 
 def keep(runtime: Runtime, shard: Shard) -> bool:
     with runtime.db.write() as session:
-        return shards.keep_shard(session, Held.of(shard), 60.0)
+        return shards.keep_shard(session, ShardClaim.of(shard), 60.0)
 
 
 def state(runtime: Runtime, job: Job) -> State:
@@ -111,8 +111,8 @@ def test_giving_back_counts_only_crashes(any_runtime: Runtime, job: Job) -> None
         shard = take(any_runtime, job)
         assert shard is not None
         with any_runtime.db.write() as session:
-            assert shards.release_shard(session, Held.of(shard), crashed=crashed)
-            assert not shards.release_shard(session, Held(shard.id, 99), crashed=True)
+            assert shards.release_shard(session, ShardClaim.of(shard), crashed=crashed)
+            assert not shards.release_shard(session, ShardClaim(shard.id, 99), crashed=True)
     with any_runtime.db.read() as session:
         stored = session.get_one(Shard, f"{job.id}/embed/0")
     assert (stored.fence, stored.crashes, stored.lease_until) == (2, 1, 0.0)

@@ -6,10 +6,10 @@ from sqlalchemy import select, update
 from app.core.jobs.workers import (
     Identity,
     count_idle,
-    forget_silent,
-    heard_of,
-    say_goodbye,
-    say_hello,
+    delete_expired,
+    deregister,
+    is_alive,
+    record_heartbeat,
 )
 from app.core.platform.clock import db_now
 from app.core.platform.tables import Worker
@@ -26,7 +26,7 @@ def identity(name: str, *takes: str) -> Identity:
 
 def hello(runtime: Runtime, who: Identity, **doing: str) -> None:
     with runtime.db.write() as session:
-        say_hello(session, who, **doing)
+        record_heartbeat(session, who, **doing)
 
 
 def grow_silent(runtime: Runtime, name: str, seconds: float) -> None:
@@ -38,7 +38,7 @@ def grow_silent(runtime: Runtime, name: str, seconds: float) -> None:
 
 def names(runtime: Runtime) -> list[str]:
     with runtime.db.read() as session:
-        return list(session.scalars(select(Worker.name).where(heard_of(LEASE))))
+        return list(session.scalars(select(Worker.name).where(is_alive(LEASE))))
 
 
 def test_a_worker_says_hello_again_and_again(any_runtime: Runtime) -> None:
@@ -60,7 +60,7 @@ def test_whoever_leaves_is_gone(any_runtime: Runtime) -> None:
     hello(any_runtime, identity("a:1"))
     hello(any_runtime, identity("b:1"))
     with any_runtime.db.write() as session:
-        say_goodbye(session, "a:1")
+        deregister(session, "a:1")
     assert names(any_runtime) == ["b:1"]
 
 
@@ -73,7 +73,7 @@ def test_whoever_is_silent_for_three_leases_is_forgotten(
     grow_silent(any_runtime, "a:1", silent * LEASE)
     assert sorted(names(any_runtime)) == left
     with any_runtime.db.write() as session:
-        forget_silent(session, LEASE)
+        delete_expired(session, LEASE)
         assert sorted(session.scalars(select(Worker.name))) == left
     hello(any_runtime, identity("a:1"))  # it was alive after all
     assert sorted(names(any_runtime)) == ["a:1", "b:1"]

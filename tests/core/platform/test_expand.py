@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 from sqlalchemy import (
     JSON,
@@ -19,22 +21,23 @@ from sqlalchemy import (
     delete,
     event,
     insert,
+    inspect,
     select,
     update,
 )
 
 from app.core.platform import migrations
 from app.core.platform.db import Database
+from migrations.while_used import create_index, drop_index
 from tests.core.migration_rules import Schema, Shape, breaks, is_contract, long_locks, schema
 
-_FIRST = "0004"  # before it there was no release that could still be running
-_OLD = "0003"
+_RELEASED = "0001"  # the tables of the first release
 
 
 def _scripts() -> list[Any]:
     """From the first to the last that the rules are for."""
     found = ScriptDirectory(str(migrations._SCRIPTS)).walk_revisions()
-    return [script for script in reversed(list(found)) if script.revision >= _FIRST]
+    return [script for script in reversed(list(found)) if script.revision > _RELEASED]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -50,7 +53,7 @@ def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
 
 
 def test_every_migration_only_adds(db: Database) -> None:
-    migrations.upgrade(db, _OLD)
+    migrations.upgrade(db, _RELEASED)
     before = schema(db.engine)
     for script in _scripts():
         migrations.upgrade(db, script.revision)
@@ -62,7 +65,7 @@ def test_every_migration_only_adds(db: Database) -> None:
 
 def test_no_migration_closes_a_table_of_postgresql_for_long(empty_postgres_url: str) -> None:
     db = Database(empty_postgres_url)
-    migrations.upgrade(db, _OLD)
+    migrations.upgrade(db, _RELEASED)
     before = schema(db.engine)
     statements: list[str] = []
 
@@ -82,9 +85,38 @@ def test_no_migration_closes_a_table_of_postgresql_for_long(empty_postgres_url: 
     db.dispose()
 
 
+def test_an_index_is_made_while_its_table_is_used(db: Database) -> None:
+    migrations.upgrade(db)
+    statements: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        statements.append(statement)
+
+    with db.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"transaction_per_migration": True})
+        event.listen(Engine, "before_cursor_execute", note)
+        try:
+            with Operations.context(context):
+                for _ in range(2):  # one that was cut short is made anew
+                    create_index("ix_jobs_worker", "jobs", ["worker"])
+                connection.commit()
+                assert "ix_jobs_worker" in _indexes(db)
+                drop_index("ix_jobs_worker", "jobs")
+                connection.commit()
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+    assert "ix_jobs_worker" not in _indexes(db)
+    if db.engine.dialect.name == "postgresql":
+        assert long_locks(statements, schema(db.engine)) == []
+
+
+def _indexes(db: Database) -> set[str | None]:
+    return {index["name"] for index in inspect(db.engine).get_indexes("jobs")}
+
+
 def test_code_of_the_release_before_goes_on(db: Database) -> None:
     """It knows the tables as they were: it reads its rows, writes new ones, changes and deletes."""
-    migrations.upgrade(db, _OLD)
+    migrations.upgrade(db, _RELEASED)
     old = MetaData()
     old.reflect(db.engine)
     tables = [table for table in old.sorted_tables if table.name != "alembic_version"]

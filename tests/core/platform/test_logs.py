@@ -90,11 +90,11 @@ def test_what_nobody_catches_in_a_thread(
 ) -> None:
     monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
     logs.configure_logging(make_settings(log_format="json"))
-    thread = threading.Thread(target=lambda: 1 / 0, name="sweeper")
+    thread = threading.Thread(target=lambda: 1 / 0, name="republisher")
     thread.start()
     thread.join()
     (line,) = written()
-    assert (line["event"], line["thread"]) == ("uncaught_exception", "sweeper")
+    assert (line["event"], line["thread"]) == ("uncaught_exception", "republisher")
     assert "ZeroDivisionError" in line["exception"]
 
 

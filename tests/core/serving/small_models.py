@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from app.core.models.files import ModelFiles
-from app.core.serving.messages import Answer, FromChild
+from app.core.serving.messages import FromProcess, PredictResult
 from temi.model import ClusterModel
 from tests.waiting import LONG_SECONDS
 from tests.worker.tiny import DIM, tiny_backbone
@@ -75,17 +75,17 @@ class Loader:
 
 class Replies:
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[FromChild] = queue.SimpleQueue()
-        self.all: list[FromChild] = []
+        self._queue: queue.SimpleQueue[FromProcess] = queue.SimpleQueue()
+        self.all: list[FromProcess] = []
 
-    def __call__(self, *messages: FromChild) -> None:
+    def __call__(self, *messages: FromProcess) -> None:
         for message in messages:
             self._queue.put(message)
 
-    def wait(self, *ids: int, seconds: float = LONG_SECONDS) -> dict[int, FromChild]:
+    def wait(self, *ids: int, seconds: float = LONG_SECONDS) -> dict[int, FromProcess]:
         """Replies to these, however they turned out."""
         until = time.monotonic() + seconds
-        found: dict[int, FromChild] = {}
+        found: dict[int, FromProcess] = {}
         while set(found) != set(ids):
             message = self._queue.get(timeout=max(0.01, until - time.monotonic()))
             self.all.append(message)
@@ -93,7 +93,7 @@ class Replies:
                 found[message.id] = message  # type: ignore[union-attr]
         return found
 
-    def wait_for(self, kind: type[FromChild], seconds: float = LONG_SECONDS) -> FromChild:
+    def wait_for(self, kind: type[FromProcess], seconds: float = LONG_SECONDS) -> FromProcess:
         until = time.monotonic() + seconds
         while True:
             message = self._queue.get(timeout=max(0.01, until - time.monotonic()))
@@ -109,8 +109,8 @@ def png(seed: int) -> bytes:
     return out.getvalue()
 
 
-def probabilities(message: FromChild) -> np.ndarray:
-    assert isinstance(message, Answer), message
+def probabilities(message: FromProcess) -> np.ndarray:
+    assert isinstance(message, PredictResult), message
     return np.stack([np.asarray(outcome) for outcome in message.outcomes])
 
 

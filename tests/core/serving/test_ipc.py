@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.core.serving.ipc import Wire, pack, receive
+from app.core.serving.ipc import IpcChannel, pack, receive
 from tests.waiting import LONG_SECONDS, join
 
 _MESSAGES = [("a", 1), ("b", b"x" * 300_000), (), ("c", None)]
@@ -16,7 +16,7 @@ _MESSAGES = [("a", 1), ("b", b"x" * 300_000), (), ("c", None)]
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 100_000, 10**9])
 def test_pieces_of_any_size(size: int) -> None:
     heard: list[Any] = []
-    wire = Wire(heard.append, lambda _: None)
+    wire = IpcChannel(heard.append, lambda _: None)
     sent = b"".join(map(pack, _MESSAGES[:1] if size == 1 else _MESSAGES))
     for at in range(0, len(sent), size):
         wire.data_received(sent[at : at + size])
@@ -42,7 +42,7 @@ def test_there_and_back_more_than_a_socket_holds() -> None:
             if len(heard) == many:
                 done.set()
 
-        wire = await Wire.over(ours, hear, lambda _: lost.set())
+        wire = await IpcChannel.over(ours, hear, lambda _: lost.set())
         for number in range(many):
             wire.send(pack((number, b"y" * 400_000)))
         await asyncio.wait_for(done.wait(), LONG_SECONDS)

@@ -12,8 +12,16 @@ from app.core.datasets.decoding.pool import DecoderPool
 from app.core.models.files import ModelFiles
 from app.core.platform.errors import DeadlineExceeded, ImageRejected, PredictorUnavailable
 from app.core.serving import predictor as engines
-from app.core.serving.messages import Answer, Ask, Load, Loaded, NotLoaded, Refusal, Unloaded
-from app.core.serving.predictor import Engine
+from app.core.serving.messages import (
+    Loaded,
+    LoadFailed,
+    LoadModel,
+    PredictFailure,
+    PredictRequest,
+    PredictResult,
+    Unloaded,
+)
+from app.core.serving.predictor import Predictor
 from tests.conftest import MakeSettings
 from tests.core.serving.small_models import (
     CLUSTERS,
@@ -30,7 +38,7 @@ from tests.worker.tiny import DIM
 
 ODD = ("-m", "tests.core.datasets.decoding.odd_decoder")
 
-MakeEngine = Callable[..., Engine]
+MakeEngine = Callable[..., Predictor]
 
 
 @pytest.fixture
@@ -51,10 +59,10 @@ def replies() -> Replies:
 def make_engine(
     make_settings: MakeSettings, loader: Loader, replies: Replies
 ) -> Iterator[MakeEngine]:
-    made: list[Engine] = []
+    made: list[Predictor] = []
 
-    def make(**changes: object) -> Engine:
-        made.append(Engine(make_settings(**{"torch_threads": 2, **changes}), replies))
+    def make(**changes: object) -> Predictor:
+        made.append(Predictor(make_settings(**{"torch_threads": 2, **changes}), replies))
         return made[-1]
 
     yield make
@@ -68,8 +76,8 @@ def _ask(
     *images: bytes,
     seconds: float = LONG_SECONDS,
     features: object = None,
-) -> Ask:
-    return Ask(
+) -> PredictRequest:
+    return PredictRequest(
         id=number,
         model=model,
         deadline=time.monotonic() + seconds,
@@ -78,7 +86,7 @@ def _ask(
     )
 
 
-def _make_impatient(engine: Engine) -> None:
+def _make_impatient(engine: Predictor) -> None:
     """Now every model counts as idle."""
     engine._settings = engine._settings.model_copy(update={"predict_idle_seconds": 0.0})
     engine._models._idle_seconds = 0.0
@@ -101,7 +109,7 @@ def test_those_who_wait_share_batches(
     loader.computing.clear()
     for number in range(16):
         engine.take(_ask(number, model, png(number)))
-    wait_until(lambda: engine._lanes.waiting >= 16 - 2 * 4)  # two lanes hold up to four each
+    wait_until(lambda: engine._batches.waiting >= 16 - 2 * 4)  # two lanes hold up to four each
     loader.computing.set()
     found = replies.wait(*range(16))
     batches = [batch for answer in found.values() for batch in answer.batches]  # type: ignore[union-attr]
@@ -144,7 +152,7 @@ def test_images_that_cost_too_much_get_an_error_and_the_others_answers(
     outcomes = found[1].outcomes  # type: ignore[union-attr]
     kinds = [outcome.code if isinstance(outcome, ImageRejected) else "" for outcome in outcomes]
     assert kinds == ["", "image_undecodable", "image_too_large", "", ""]
-    assert isinstance(found[2], Answer)
+    assert isinstance(found[2], PredictResult)
 
 
 def test_an_image_that_hangs_delays_no_other_request(
@@ -214,9 +222,9 @@ def test_what_comes_too_late_is_not_computed(
     engine.take(_ask(2, model, png(3)))
     loader.hold.set()
     found = replies.wait(1, 2)
-    assert isinstance(found[1], Refusal)
+    assert isinstance(found[1], PredictFailure)
     assert isinstance(found[1].error, DeadlineExceeded)
-    assert isinstance(found[2], Answer)
+    assert isinstance(found[2], PredictResult)
 
 
 def test_a_model_that_cannot_be_loaded(make_engine: MakeEngine, replies: Replies) -> None:
@@ -224,11 +232,11 @@ def test_a_model_that_cannot_be_loaded(make_engine: MakeEngine, replies: Replies
     engine.take(_ask(1, files("broken"), png(1)))
     engine.take(_ask(2, files("fine"), png(1)))
     found = replies.wait(1, 2)
-    assert isinstance(found[1], Refusal)
+    assert isinstance(found[1], PredictFailure)
     assert isinstance(found[1].error, PredictorUnavailable)
     assert "no such tensor" in found[1].error.detail
-    assert isinstance(found[2], Answer)
-    assert any(isinstance(message, NotLoaded) for message in replies.all)
+    assert isinstance(found[2], PredictResult)
+    assert any(isinstance(message, LoadFailed) for message in replies.all)
 
 
 def test_answers_go_on_while_another_model_is_loaded(
@@ -240,9 +248,9 @@ def test_answers_go_on_while_another_model_is_loaded(
     loader.hold.clear()
     engine.take(_ask(2, files("slow"), png(1)))
     engine.take(_ask(3, files("ready"), png(1)))
-    assert isinstance(replies.wait(3)[3], Answer)
+    assert isinstance(replies.wait(3)[3], PredictResult)
     loader.hold.set()
-    assert isinstance(replies.wait(2)[2], Answer)
+    assert isinstance(replies.wait(2)[2], PredictResult)
 
 
 def test_the_least_used_model_makes_room(
@@ -251,7 +259,7 @@ def test_the_least_used_model_makes_room(
     engine = make_engine(predict_cache_bytes=1)
     for number, name in enumerate(("a", "b", "a")):
         engine.take(_ask(number, files(name), png(1)))
-        assert isinstance(replies.wait(number)[number], Answer)
+        assert isinstance(replies.wait(number)[number], PredictResult)
     assert loader.loads == ["a", "b", "a"]
     dropped = [message for message in replies.all if isinstance(message, Unloaded)]
     assert [(message.model.folder, message.reason) for message in dropped][:1] == [("a", "space")]
@@ -271,12 +279,12 @@ def test_a_model_that_nobody_asks_for_is_unloaded(
     assert (message.model.folder, message.reason, message.bytes) == ("m", "idle", 0)
     wait_until(lambda: engine.is_idle, "nothing is loaded")
     engine.take(_ask(2, files("m"), png(1)))
-    assert isinstance(replies.wait(2)[2], Answer)
+    assert isinstance(replies.wait(2)[2], PredictResult)
 
 
 def test_what_computes_is_told(make_engine: MakeEngine, replies: Replies) -> None:
     engine, model = make_engine(), files("m")
-    engine.take(Load(model=model))
+    engine.take(LoadModel(model=model))
     loaded = replies.wait_for(Loaded)
     assert isinstance(loaded, Loaded)
     assert loaded.backend == "onnx"

@@ -13,10 +13,10 @@ from sqlalchemy import delete, select
 from app.core.datasets.changes import delete_images, mark_duplicates
 from app.core.datasets.rows import create_dataset, get_dataset
 from app.core.platform.ids import new_id
-from app.core.platform.tables import CondemnedBlob, Dataset, Duplicate, Image
+from app.core.platform.tables import BlobDeletion, Dataset, Duplicate, Image
 from app.core.runtime import Runtime
 from app.core.storage import blob_key, blobs
-from app.core.storage.blobs import keep_blob, remove_condemned, thumbnail_key
+from app.core.storage.blobs import delete_scheduled_blobs, keep_blob, thumbnail_key
 from tests.conftest import MakeSettings
 from tests.core.storage.gc.tomorrow import collected
 
@@ -63,7 +63,7 @@ def _stored(runtime: Runtime) -> set[str]:
 
 def _condemned(runtime: Runtime) -> list[str]:
     with runtime.db.read() as session:
-        return list(session.scalars(select(CondemnedBlob.sha256)))
+        return list(session.scalars(select(BlobDeletion.sha256)))
 
 
 @settings(
@@ -93,17 +93,17 @@ def test_exactly_the_referenced_blobs_are_left(
             dataset_id, image_id, _ = images.pop(number % len(images))
             _delete(eager, dataset_id, image_id)
         elif kind == "sweep":
-            remove_condemned(eager.db, eager.storage, eager.settings.delete_grace_seconds)
+            delete_scheduled_blobs(eager.db, eager.storage, eager.settings.delete_grace_seconds)
             assert _stored(eager) >= {_hash(data) for _, _, data in images}
     for dataset_id, image_id, _ in images:
         with eager.db.read() as session:
             assert session.get_one(Image, image_id).dataset_id == dataset_id
-    remove_condemned(eager.db, eager.storage, eager.settings.delete_grace_seconds)
+    delete_scheduled_blobs(eager.db, eager.storage, eager.settings.delete_grace_seconds)
     assert _stored(eager) == {_hash(data) for _, _, data in images}
     assert _condemned(eager) == []
     for dataset_id, image_id, _ in images:
         _delete(eager, dataset_id, image_id)
-    remove_condemned(eager.db, eager.storage, eager.settings.delete_grace_seconds)
+    delete_scheduled_blobs(eager.db, eager.storage, eager.settings.delete_grace_seconds)
     assert _stored(eager) == set()
 
 
@@ -111,15 +111,15 @@ def test_bytes_stay_for_the_time_of_grace(any_runtime: Runtime) -> None:
     dataset_id = _new_dataset(any_runtime)
     _delete(any_runtime, dataset_id, _add(any_runtime, dataset_id, b"a"))
     assert (
-        remove_condemned(
+        delete_scheduled_blobs(
             any_runtime.db, any_runtime.storage, any_runtime.settings.delete_grace_seconds
         )
         == 0
     )
     with any_runtime.db.write() as session:
-        session.get_one(CondemnedBlob, _hash(b"a")).condemned_at -= 1_000
+        session.get_one(BlobDeletion, _hash(b"a")).scheduled_at -= 1_000
     assert (
-        remove_condemned(
+        delete_scheduled_blobs(
             any_runtime.db, any_runtime.storage, any_runtime.settings.delete_grace_seconds
         )
         == 0
@@ -127,7 +127,7 @@ def test_bytes_stay_for_the_time_of_grace(any_runtime: Runtime) -> None:
     assert (_stored(any_runtime), _condemned(any_runtime)) == ({_hash(b"a")}, [_hash(b"a")])
     _age(any_runtime, b"a", 1_000)
     assert (
-        remove_condemned(
+        delete_scheduled_blobs(
             any_runtime.db, any_runtime.storage, any_runtime.settings.delete_grace_seconds
         )
         == 1
@@ -146,10 +146,10 @@ def test_condemned_twice_is_condemned_once(any_runtime: Runtime) -> None:
     ids = [_add(any_runtime, dataset_id, b"a") for _ in range(3)]
     _delete(any_runtime, dataset_id, ids[0])
     with any_runtime.db.write() as session:
-        session.get_one(CondemnedBlob, _hash(b"a")).condemned_at -= 1_000
+        session.get_one(BlobDeletion, _hash(b"a")).scheduled_at -= 1_000
     _delete(any_runtime, dataset_id, ids[1])
     with any_runtime.db.read() as session:
-        age = time.time() - session.get_one(CondemnedBlob, _hash(b"a")).condemned_at
+        age = time.time() - session.get_one(BlobDeletion, _hash(b"a")).scheduled_at
     assert age < 100
 
 
@@ -160,7 +160,7 @@ def test_thumbnails_go_with_their_image(eager: Runtime) -> None:
     for key in keys:
         eager.storage.write(key, b"small")
     _delete(eager, dataset_id, image_id)
-    assert remove_condemned(eager.db, eager.storage, eager.settings.delete_grace_seconds) == 1
+    assert delete_scheduled_blobs(eager.db, eager.storage, eager.settings.delete_grace_seconds) == 1
     assert not any(eager.storage.exists(key) for key in keys)
 
 
@@ -180,7 +180,7 @@ def test_a_blob_that_is_used_in_the_last_moment_stays(
     dataset_id = _new_dataset(runtime)
     _delete(runtime, dataset_id, _add(runtime, dataset_id, b"a"))
     with runtime.db.write() as session:
-        session.get_one(CondemnedBlob, _hash(b"a")).condemned_at -= 1_000
+        session.get_one(BlobDeletion, _hash(b"a")).scheduled_at -= 1_000
     _age(runtime, b"a", 1_000)
     real = blobs._used
 
@@ -190,7 +190,10 @@ def test_a_blob_that_is_used_in_the_last_moment_stays(
         return found
 
     monkeypatch.setattr(blobs, "_used", used_just_before)
-    assert remove_condemned(runtime.db, runtime.storage, runtime.settings.delete_grace_seconds) == 0
+    assert (
+        delete_scheduled_blobs(runtime.db, runtime.storage, runtime.settings.delete_grace_seconds)
+        == 0
+    )
     assert runtime.storage.read(blob_key(_hash(b"a"))) == b"a"
 
 

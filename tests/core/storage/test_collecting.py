@@ -12,9 +12,9 @@ from app.core.platform.tables import Image
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from app.core.storage.blobs import (
-    condemn,
+    delete_scheduled_blobs,
     keep_blob,
-    remove_condemned,
+    schedule_deletion,
     thumbnail_folder,
     thumbnail_key,
 )
@@ -49,15 +49,19 @@ def test_the_bytes_of_a_deleted_image(make_settings: MakeSettings) -> None:
         session.add(image)
         dataset.end_position = dataset.image_count = 1
         session.flush()
-        condemn(session, Image.id == image.id)
+        schedule_deletion(session, Image.id == image.id)
     time.sleep(1.1)  # a store tells whole seconds
     assert (
-        remove_condemned(runtime.db, runtime.storage, runtime.settings.delete_grace_seconds) == 0
+        delete_scheduled_blobs(runtime.db, runtime.storage, runtime.settings.delete_grace_seconds)
+        == 0
     )  # somebody has it
     assert runtime.storage.read(blob_key(_HASH)) == b"image"
     with runtime.db.write() as session:
         delete_images(session, get_dataset(session, "t", dataset.id, lock=True), [image.id])
-    assert remove_condemned(runtime.db, runtime.storage, runtime.settings.delete_grace_seconds) == 1
+    assert (
+        delete_scheduled_blobs(runtime.db, runtime.storage, runtime.settings.delete_grace_seconds)
+        == 1
+    )
     with pytest.raises(FileNotFoundError):
         runtime.storage.read(blob_key(_HASH))
     assert not runtime.storage.exists(thumbnail_key("t", _HASH, 64))

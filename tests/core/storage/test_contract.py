@@ -104,7 +104,7 @@ def test_a_finished_file_is_taken_in(storage: Storage, tmp_path: Path) -> None:
     for number in range(2):
         path = tmp_path / "finished"
         path.write_bytes(b"finished" * number)
-        storage.take("uploads/up_1", path)
+        storage.move_in("uploads/up_1", path)
         assert not path.exists()
         assert storage.path("uploads/up_1").read_bytes() == b"finished" * number
 
@@ -113,7 +113,7 @@ def test_what_is_not_there(storage: Storage) -> None:
     for use in (storage.read, storage.path, storage.size):
         with pytest.raises(FileNotFoundError):
             use("none/here")
-    assert storage.look("none/here") is None
+    assert storage.stat("none/here") is None
     assert list(storage.list("none")) == []
     storage.delete("none/here")
     storage.delete_folder("none")
@@ -139,7 +139,7 @@ def test_a_folder_is_listed_and_deleted_with_all_it_holds(storage: Storage) -> N
 
 
 def test_more_files_than_fit_a_page(storage: Storage) -> None:
-    batch = storage.many()
+    batch = storage.batch()
     keys = [f"many/{number % 7}/{number:04d}" for number in range(1100)]
     for key in keys:
         batch.write(key, key.encode())
@@ -153,7 +153,7 @@ def test_more_files_than_fit_a_page(storage: Storage) -> None:
 
 @pytest.mark.parametrize("key", ["../outside", "a/../../outside", "/etc/passwd"])
 def test_a_key_that_leaves_the_storage_is_refused(storage: Storage, key: str) -> None:
-    uses = (storage.path, storage.read, storage.exists, storage.look, storage.delete)
+    uses = (storage.path, storage.read, storage.exists, storage.stat, storage.delete)
     for use in (*uses, storage.delete_folder, lambda key: storage.write(key, b"x")):
         with pytest.raises(ValueError, match="leaves the storage folder"):
             use(key)
@@ -163,7 +163,7 @@ def test_a_key_that_leaves_the_storage_is_refused(storage: Storage, key: str) ->
 
 def test_only_what_is_old_goes(storage: Storage) -> None:
     storage.write("file", b"x")
-    found = storage.look("file")
+    found = storage.stat("file")
     assert found is not None
     assert abs(found.modified - time.time()) < 60
     assert not storage.delete_unless_young("file", time.time() - 100)

@@ -83,7 +83,7 @@ def test_blobs_are_spread_over_folders() -> None:
 
 def test_a_batch_appears_whole_when_it_is_kept(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
-    batch = storage.many()
+    batch = storage.batch()
     for number in range(20):
         batch.write(f"folder{number % 3}/{number}", bytes([number]))
     assert not any(storage.exists(f"folder{number % 3}/{number}") for number in range(20))
@@ -96,7 +96,7 @@ def test_a_batch_appears_whole_when_it_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_batch_on_a_full_disk_says_so(small_disk: Path) -> None:
-    batch = LocalStorage(small_disk).many()
+    batch = LocalStorage(small_disk).batch()
 
     def fill() -> None:
         for number in range(64):
@@ -107,7 +107,7 @@ def test_a_batch_on_a_full_disk_says_so(small_disk: Path) -> None:
 
 
 def test_a_batch_that_finds_the_disk_full_leaves_nothing(small_disk: Path) -> None:
-    batch = LocalStorage(small_disk).many()
+    batch = LocalStorage(small_disk).batch()
     batch.write("a", bytes(600_000))
     with pytest.raises(StorageFull):
         batch.write("b", bytes(600_000))

@@ -24,7 +24,7 @@ def _copies(settings: Settings) -> list[Path]:
 
 def test_an_image_takes_one_put_and_one_get(s3: Storage, proxy: Proxy) -> None:
     images = [f"image {number}".encode() for number in range(20)]
-    batch = s3.many()
+    batch = s3.batch()
     for data in images:
         batch.write(_blob(data), data)
     batch.keep()
@@ -55,7 +55,7 @@ def test_a_file_that_is_taken_in_is_a_copy_at_once(
     grown = s3_settings.staging_dir / "up_1"
     grown.parent.mkdir()
     grown.write_bytes(b"archive")
-    s3.take("uploads/up_1", grown)
+    s3.move_in("uploads/up_1", grown)
     assert not grown.exists()
     proxy.requests.clear()
     assert s3.path("uploads/up_1").read_bytes() == b"archive"
@@ -179,7 +179,7 @@ def test_a_batch_fails_if_one_of_it_does(make_settings: MakeSettings) -> None:
         storage_url="s3://bucket", s3_endpoint="http://127.0.0.1:9", s3_access_key="a",
         s3_secret_key="b",
     )  # fmt: skip
-    batch = open_storage(settings).many()
+    batch = open_storage(settings).batch()
     batch.write(_blob(b"x"), b"x")
     for _ in range(2):
         with pytest.raises(StorageUnavailable):

@@ -37,10 +37,10 @@ def test_clusters_left_over_count_for_their_majority() -> None:
     assert (result.n_clusters, result.n_classes) == (3, 2)
 
 
-def test_unlabelled_images_are_left_out_and_counted() -> None:
+def test_unlabeled_images_are_left_out_and_counted() -> None:
     result = evaluate(["a", None, "b", float("nan"), None], np.array([0, 1, 1, 0, 0]))
 
-    assert (result.n_labelled, result.n_unlabelled) == (2, 3)
+    assert (result.n_labeled, result.n_unlabeled) == (2, 3)
     assert result.accuracy == 1.0
 
 
@@ -49,7 +49,7 @@ def test_no_labels_at_all() -> None:
 
     assert result.accuracy is None
     assert result.ari is None
-    assert (result.n_labelled, result.n_unlabelled) == (0, 2)
+    assert (result.n_labeled, result.n_unlabeled) == (0, 2)
 
 
 def test_labels_of_mixed_types() -> None:
@@ -73,7 +73,7 @@ def test_refusals() -> None:
 def test_as_dict_is_plain() -> None:
     values = evaluate(["a", "b", None], np.array([0, 0, 1])).as_dict()
 
-    assert values["n_unlabelled"] == 1
+    assert values["n_unlabeled"] == 1
     assert all(v is None or type(v) in (int, float, str) for v in values.values())
 
 

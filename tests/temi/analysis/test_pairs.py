@@ -43,7 +43,7 @@ def test_precision_as_a_slow_loop(seed: int) -> None:
 
     np.testing.assert_allclose(result.shares, shares)
     assert result.mean == pytest.approx(np.nanmean(shares))
-    assert result.n_unlabelled == labels.count(None)
+    assert result.n_unlabeled == labels.count(None)
     assert result.n_without_neighbors == int(np.isnan(shares).sum()) - labels.count(None)
 
 
@@ -54,14 +54,14 @@ def test_precision_by_hand() -> None:
 
     np.testing.assert_array_equal(result.shares, [0.5, 1.0, np.nan, np.nan])
     assert result.mean == 0.75
-    assert (result.n_unlabelled, result.n_without_neighbors) == (1, 1)
+    assert (result.n_unlabeled, result.n_without_neighbors) == (1, 1)
 
 
 def test_precision_without_labels() -> None:
     result = neighbor_precision(np.array([[1], [0]]), [None, None])
 
     assert result.mean is None
-    assert result.n_unlabelled == 2
+    assert result.n_unlabeled == 2
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -24,7 +24,7 @@ def test_separates_what_is_separable(mixture: Mixture) -> None:
     assert result.train_accuracy > 0.99
     assert result.test_accuracy is not None
     assert result.test_accuracy > 0.97
-    assert (result.n_train, result.n_test, result.n_unlabelled) == (300, 100, 0)
+    assert (result.n_train, result.n_test, result.n_unlabeled) == (300, 100, 0)
     classifier = result.classifier
     assert classifier.classes == tuple(NAMES)
     assert classifier.weight.shape == (4, 16)
@@ -83,7 +83,7 @@ def test_images_without_a_label_are_left_out(mixture: Mixture) -> None:
     expected = fit_probe(features[known], list(groups[known]), config=config, device="cpu")
 
     np.testing.assert_array_equal(result.classifier.weight, expected.classifier.weight)
-    assert (result.n_train, result.n_test, result.n_unlabelled) == (67, 67, 46)
+    assert (result.n_train, result.n_test, result.n_unlabeled) == (67, 67, 46)
     assert result.train_accuracy == result.test_accuracy == expected.train_accuracy
 
 
@@ -98,7 +98,7 @@ def test_a_class_that_only_the_test_has_is_a_mistake(mixture: Mixture) -> None:
     assert result.classifier.classes == ("0", "1")
 
 
-def test_no_labelled_test_image_no_test_accuracy(mixture: Mixture) -> None:
+def test_no_labeled_test_image_no_test_accuracy(mixture: Mixture) -> None:
     features, groups = mixture(20, n_groups=2)
     config = ProbeConfig(epochs=1)
 

@@ -41,7 +41,7 @@ TRAINED = TrainConfig(
 
 
 class Glance(nn.Module):
-    """The mean colour of the picture; its last layer could weigh every part of it differently."""
+    """The mean color of the picture; its last layer could weigh every part of it differently."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ def rgb(values: npt.NDArray[np.floating]) -> tuple[int, ...]:
 
 
 def draw(background_spread: float, rng: np.random.Generator) -> list[Image.Image]:
-    """Red, green and blue discs, on backgrounds whose colour says nothing about the group."""
+    """Red, green and blue discs, on backgrounds whose color says nothing about the group."""
     pictures = []
     for i in range(N_IMAGES):
         color = 90 + rng.normal(0, 8, 3)

@@ -3,7 +3,7 @@ import torch
 
 from temi.config import TrainConfig
 from temi.errors import InvalidConfig
-from temi.training.head_partition import HeadShare, most_processes
+from temi.training.head_partition import HeadPartition, most_processes
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
@@ -18,10 +18,10 @@ def config(n_heads: int) -> TrainConfig:
 def test_every_head_has_one_place(device: torch.device, n_heads: int, processes: int) -> None:
     if processes > n_heads:
         with pytest.raises(InvalidConfig):
-            HeadShare.of(config(n_heads), device, rank=0, processes=processes)
+            HeadPartition.of(config(n_heads), device, rank=0, processes=processes)
         return
     shares = [
-        HeadShare.of(config(n_heads), device, rank=rank, processes=processes)
+        HeadPartition.of(config(n_heads), device, rank=rank, processes=processes)
         for rank in range(processes)
     ]
 
@@ -42,9 +42,9 @@ def test_every_head_has_one_place(device: torch.device, n_heads: int, processes:
 
 @pytest.mark.parametrize("n_heads", [1, 2, 3, 7, 16])
 def test_no_group_is_cut_on_a_cpu(n_heads: int) -> None:
-    whole = HeadShare.of(config(n_heads), CPU, rank=0, processes=1).groups[0]
+    whole = HeadPartition.of(config(n_heads), CPU, rank=0, processes=1).groups[0]
     for processes in range(1, most_processes(config(n_heads), CPU) + 1):
-        shared = HeadShare.of(config(n_heads), CPU, rank=0, processes=processes)
+        shared = HeadPartition.of(config(n_heads), CPU, rank=0, processes=processes)
         assert sum(shared.groups, ()) == whole
 
 

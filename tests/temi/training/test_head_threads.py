@@ -3,14 +3,14 @@ import threading
 import pytest
 import torch
 
-from temi.training.head_threads import Lanes
+from temi.training.head_threads import HeadThreadPool
 
 CPU = torch.device("cpu")
 
 
 def test_results_come_in_order_from_threads_of_one_core_each() -> None:
     torch.set_num_threads(2)
-    lanes = Lanes(5, CPU)
+    lanes = HeadThreadPool(5, CPU)
 
     found = lanes.map(lambda n: (n, torch.get_num_threads()), range(5))
 
@@ -26,7 +26,7 @@ def test_results_come_in_order_from_threads_of_one_core_each() -> None:
 
 def test_one_piece_stays_in_the_callers_thread() -> None:
     torch.set_num_threads(2)
-    lanes = Lanes(1, CPU)
+    lanes = HeadThreadPool(1, CPU)
 
     assert lanes.map(lambda n: threading.get_ident(), [0]) == [threading.get_ident()]
 
@@ -38,4 +38,4 @@ def test_errors_reach_the_caller() -> None:
         raise ValueError(f"piece {n}")
 
     with pytest.raises(ValueError, match="piece 0"):
-        Lanes(3, CPU).map(fail, range(3))
+        HeadThreadPool(3, CPU).map(fail, range(3))

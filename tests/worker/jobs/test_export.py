@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import func, select
 
-from app.core.clusterings.revisions import LabelledImage, iterate_pages
+from app.core.clusterings.revisions import LabeledImage, iterate_pages
 from app.core.exports.formats import FORMATS
 from app.core.jobs.lifecycle import claim
 from app.core.jobs.requests.export import ExportRequest
@@ -25,7 +25,7 @@ from app.core.platform.errors import (
 from app.core.platform.tables import EXCLUDED, Clustering, Dataset, Export, Job
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
-from tests.core.labelled_rows import State, add_images, store_history
+from tests.core.labeled_rows import State, add_images, store_history
 from tests.images import png_bytes
 from tests.worker.conftest import Claimed
 from worker.context import JobContext
@@ -219,9 +219,9 @@ def test_no_more_than_two_pages_are_held(
     clustering = store_history(runtime, dataset.id, [state])
     held: list[int] = []
 
-    def watched(*args: Any) -> Iterator[list[LabelledImage]]:
+    def watched(*args: Any) -> Iterator[list[LabeledImage]]:
         for page in iterate_pages(*args):
-            held.append(sum(type(found) is LabelledImage for found in gc.get_objects()))
+            held.append(sum(type(found) is LabeledImage for found in gc.get_objects()))
             yield page
 
     monkeypatch.setattr(export, "iterate_pages", watched)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select, update
 
-from app.core.jobs.shards import Held, claim_any_shard, keep_shard, release_shard
+from app.core.jobs.shards import ShardClaim, claim_any_shard, keep_shard, release_shard
 from app.core.platform.errors import Conflict, WorkerCrashed
 from app.core.platform.tables import Dataset, Shard
 from app.core.runtime import Runtime
@@ -15,7 +15,7 @@ from tests.conftest import MakeSettings
 from tests.worker.conftest import Claimed
 from tests.worker.job_steps import log_of
 from tests.worker.tiny import CountingBackbone, add_dataset, add_job, picture, tiny_backbone
-from worker.context import Holding
+from worker.context import ShardClaimChanged
 from worker.stages import base as stages
 from worker.stages import sharded_stage as sharding
 from worker.stages.embedding import EmbeddingFiles, embed_dataset
@@ -43,13 +43,13 @@ def take(runtime: Runtime, worker: str, lease: float = 30.0) -> Shard | None:
 
 def lend_hands(monkeypatch: pytest.MonkeyPatch, help_: Callable[[], None]) -> None:
     """Others come as soon as the job's own worker has offered its shards."""
-    offer = sharding.Cut._offer
+    offer = sharding.ShardedStage._offer
 
-    def offer_and_wait(cut: sharding.Cut) -> None:
+    def offer_and_wait(cut: sharding.ShardedStage) -> None:
         offer(cut)
         help_()
 
-    monkeypatch.setattr(sharding.Cut, "_offer", offer_and_wait)
+    monkeypatch.setattr(sharding.ShardedStage, "_offer", offer_and_wait)
 
 
 def embed(runtime: Runtime, claimed: Claimed, dataset_id: str) -> tuple[Files, CountingBackbone]:
@@ -75,7 +75,7 @@ def test_helpers_make_the_same_bits(
         assert other is not None
         help_with(shared, one.id, "one", held.append)
         with shared.db.write() as session:
-            release_shard(session, Held.of(other), crashed=False)
+            release_shard(session, ShardClaim.of(other), crashed=False)
 
     lend_hands(monkeypatch, help_)
     files, counting = embed(shared, claimed, add_dataset(shared, PICTURES))
@@ -119,7 +119,7 @@ def test_the_last_piece_is_waited_for_and_taken_back_from_the_dead(
     assert counting.images == 23
     assert files.features().shape[0] == 23
     with runtime.db.write() as session:
-        assert not keep_shard(session, Held.of(dead), 30.0)
+        assert not keep_shard(session, ShardClaim.of(dead), 30.0)
     runtime.db.dispose()
 
 
@@ -206,7 +206,7 @@ def test_a_helper_goes_when_a_job_of_its_own_waits(
 
     lend_hands(monkeypatch, help_)
     _, counting = embed(shared, claimed, dataset_id)
-    assert held == [Holding(None)]
+    assert held == [ShardClaimChanged(None)]
     assert counting.images == 20
 
 

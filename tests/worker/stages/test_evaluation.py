@@ -80,7 +80,7 @@ def test_labels_add_scores(runtime: Runtime, add_ingest: AddIngest, claimed: Cla
 
     metrics, _ = evaluate_clustering(context, some_features(), some_model(), CONFIG, NEIGHBORS)
 
-    assert metrics["temi"]["n_labelled"] == 12
+    assert metrics["temi"]["n_labeled"] == 12
     assert metrics["kmeans"]["n_clusters"] == 4
     assert metrics["neighbor_precision"] == 0.5
     assert json.loads(json.dumps(metrics)) == metrics

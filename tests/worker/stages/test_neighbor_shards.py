@@ -17,7 +17,7 @@ from tests.temi.neighbors.brute_force import clustered_features, random_features
 from tests.worker.conftest import Claimed
 from tests.worker.job_steps import log_of
 from tests.worker.tiny import add_dataset, add_job
-from worker.context import Holding, JobContext
+from worker.context import JobContext, ShardClaimChanged
 from worker.stages import sharded_stage as sharding
 from worker.stages.artifacts import save_array
 from worker.stages.neighbors import NeighborFiles, mine
@@ -53,17 +53,17 @@ def take(runtime: Runtime) -> Shard | None:
 
 def lend_a_hand(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """A helper that does all it can before the job's own worker begins; returns how many."""
-    offer = sharding.Cut._offer
+    offer = sharding.ShardedStage._offer
     done: list[object] = []
 
-    def offer_and_wait(cut: sharding.Cut) -> None:
+    def offer_and_wait(cut: sharding.ShardedStage) -> None:
         offer(cut)
         shard = take(runtime)
         assert shard is not None
         help_with(runtime, shard.id, "other", done.append)
 
-    monkeypatch.setattr(sharding.Cut, "_offer", offer_and_wait)
-    return lambda: sum(isinstance(message, Holding) for message in done)
+    monkeypatch.setattr(sharding.ShardedStage, "_offer", offer_and_wait)
+    return lambda: sum(isinstance(message, ShardClaimChanged) for message in done)
 
 
 def test_with_and_without_help_by_cells(
@@ -144,7 +144,7 @@ def test_an_attempt_goes_on_with_the_cells_of_the_one_before(
 def test_a_small_collection_is_not_cut(
     shared: Runtime, context: JobContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(sharding.Cut, "run")
+    monkeypatch.delattr(sharding.ShardedStage, "run")
     features = random_features(700)
     files = files_of(shared, features)
     mine(context, features, files)

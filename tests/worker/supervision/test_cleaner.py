@@ -5,7 +5,7 @@ import time
 import pytest
 
 from app.core.datasets.uploads import create_upload, upload_key
-from app.core.platform.tables import CondemnedBlob
+from app.core.platform.tables import BlobDeletion
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from app.core.storage.gc.collector import parts
@@ -19,7 +19,7 @@ def test_everything_that_is_due_goes_in_one_round(make_settings: MakeSettings) -
     sha256 = "ab" * 32
     runtime.storage.write(blob_key(sha256), b"x")
     with runtime.db.write() as session:
-        session.add(CondemnedBlob(sha256=sha256))
+        session.add(BlobDeletion(sha256=sha256))
         upload = create_upload(session, tenant="t", length=1, attributes={}, hours=-1)
     runtime.storage.write(upload_key(upload.id), b"x")
     clean = Cleaner(runtime)
@@ -57,5 +57,5 @@ def test_a_broken_disk_does_not_end_the_sweep(
     def broken(_runtime: Runtime) -> int:
         raise OSError("disk")
 
-    monkeypatch.setattr(cleaning, "remove_condemned", broken)
+    monkeypatch.setattr(cleaning, "delete_scheduled_blobs", broken)
     assert Cleaner(runtime)() == 0

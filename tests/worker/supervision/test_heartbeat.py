@@ -13,9 +13,9 @@ from tests.waiting import join, wait_until
 from worker.supervision import heartbeat as module
 from worker.supervision.heartbeat import (
     describe_device,
+    heartbeat_while,
     leave,
     presence,
-    say_hello_while,
     takes,
     worker_name,
 )
@@ -28,7 +28,7 @@ def listed(runtime: Runtime) -> Worker | None:
 
 def test_it_says_what_it_does_until_it_leaves(any_runtime: Runtime) -> None:
     stopping = threading.Event()
-    thread = say_hello_while(any_runtime, stopping)
+    thread = heartbeat_while(any_runtime, stopping)
     wait_until(lambda: listed(any_runtime))
     found = listed(any_runtime)
     assert found is not None

@@ -16,7 +16,7 @@ from tests.servers import frozen, start_postgres
 from tests.waiting import has_ended, join, wait_until
 from tests.worker.conftest import AddIngest
 from worker.supervision.job_supervisor import run_job, run_waiting
-from worker.supervision.maintenance import sweep
+from worker.supervision.maintenance import republish_due_jobs
 
 
 def job_row(runtime: Runtime, job_id: str) -> Job:
@@ -200,8 +200,8 @@ def test_three_crashes_without_progress_end_it(
 
 
 def test_sweeper_rings_for_a_waiting_job_once(any_runtime: Runtime, small_job: Job) -> None:
-    assert sweep(any_runtime) == 1
-    assert sweep(any_runtime) == 0  # the next one is seconds away
+    assert republish_due_jobs(any_runtime) == 1
+    assert republish_due_jobs(any_runtime) == 0  # the next one is seconds away
 
 
 def test_a_database_that_goes_away_is_no_crash_of_the_job(

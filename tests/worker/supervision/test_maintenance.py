@@ -13,7 +13,7 @@ from tests.conftest import MakeSettings
 from tests.images import jpeg_bytes, zip_of
 from tests.waiting import join, wait_until
 from tests.worker.conftest import AddIngest
-from worker.supervision.maintenance import start_messenger, start_sweeper
+from worker.supervision.maintenance import start_republisher, start_webhook_sender
 
 
 def test_a_receiver_that_hangs_does_not_keep_jobs_waiting(
@@ -27,7 +27,7 @@ def test_a_receiver_that_hangs_does_not_keep_jobs_waiting(
     ended, waiting = (add_ingest(runtime, archive) for _ in range(2))
     with runtime.db.write() as session:
         session.execute(update(Job).where(Job.id == ended.id).values(webhook_url=url))
-        session.execute(update(Job).where(Job.id == waiting.id).values(hint_at=1e12))
+        session.execute(update(Job).where(Job.id == waiting.id).values(notify_at=1e12))
         cancel(session, "default", ended.id)
 
     def attempts() -> int:
@@ -36,13 +36,13 @@ def test_a_receiver_that_hangs_does_not_keep_jobs_waiting(
 
     def hints() -> int:
         with runtime.db.read() as session:
-            return session.get_one(Job, waiting.id).hints
+            return session.get_one(Job, waiting.id).notifications
 
     stopping = threading.Event()
-    threads = [start(runtime, stopping) for start in (start_messenger, start_sweeper)]
+    threads = [start(runtime, stopping) for start in (start_webhook_sender, start_republisher)]
     wait_until(lambda: attempts() == 1)  # from now on the messenger waits for an answer
     with runtime.db.write() as session:
-        session.execute(update(Job).where(Job.id == waiting.id).values(hint_at=0.0))
+        session.execute(update(Job).where(Job.id == waiting.id).values(notify_at=0.0))
     wait_until(lambda: hints() == 1)
     assert attempts() == 1
     stopping.set()

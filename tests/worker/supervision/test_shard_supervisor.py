@@ -22,7 +22,7 @@ from tests.worker.tiny import add_dataset, add_job
 from worker.stages.artifacts import load_array, save_array, save_json
 from worker.supervision.heartbeat import presence
 from worker.supervision.job_supervisor import run_waiting
-from worker.supervision.maintenance import ring_for_help
+from worker.supervision.maintenance import notify_helpers
 from worker.supervision.metrics import metrics
 
 FEATURES = random_features(3000, 64)
@@ -161,7 +161,7 @@ def test_what_this_worker_cannot_do_is_left_to_the_jobs_own(runtime: Runtime, of
     assert (first.crashes, first.lease_until, first.done_at) == (0, 0.0, None)
     assert [shard.fence for shard in others] == [0, 0]
     assert presence.declined == {job.id}
-    assert not ring_for_help(runtime)
+    assert not notify_helpers(runtime)
 
 
 def test_a_storage_that_is_gone_is_no_reason_to_decline(
@@ -182,12 +182,12 @@ def test_a_storage_that_is_gone_is_no_reason_to_decline(
 
 
 def test_only_idle_workers_ring_for_help(runtime: Runtime, offer: Offer) -> None:
-    assert not ring_for_help(runtime)
+    assert not notify_helpers(runtime)
     offer()
     presence.working("job_1")
-    assert not ring_for_help(runtime)
+    assert not notify_helpers(runtime)
     presence.rest()
-    assert ring_for_help(runtime)
+    assert notify_helpers(runtime)
     with runtime.celery.connection_for_read() as connection:
         queue = connection.SimpleQueue("temi.cpu")
         queue.get(timeout=LONG_SECONDS).ack()

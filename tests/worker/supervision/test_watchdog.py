@@ -11,32 +11,32 @@ def test_unfed_it_bites_once() -> None:
     bites: list[float] = []
     bitten = threading.Event()
 
-    def bite() -> None:
+    def on_timeout() -> None:
         bites.append(time.monotonic())
         bitten.set()
 
     started = time.monotonic()
-    with Watchdog(0.2, bite) as dog:
+    with Watchdog(0.2, on_timeout) as dog:
         assert bitten.wait(LONG_SECONDS)
         time.sleep(0.5)
-        assert dog.has_bitten
+        assert dog.timed_out
     assert len(bites) == 1
     assert bites[0] - started >= 0.2
 
 
 def test_fed_it_does_not() -> None:
     bites: list[str] = []
-    with Watchdog(LONG_SECONDS, lambda: bites.append("bite")) as dog:
+    with Watchdog(LONG_SECONDS, lambda: bites.append("on_timeout")) as dog:
         for _ in range(20):
             time.sleep(0.01)
-            dog.feed()
-    assert not dog.has_bitten
+            dog.reset()
+    assert not dog.timed_out
     assert bites == []
 
 
 def test_after_its_end_it_does_not() -> None:
     bites: list[str] = []
-    with Watchdog(LONG_SECONDS, lambda: bites.append("bite")) as dog:
+    with Watchdog(LONG_SECONDS, lambda: bites.append("on_timeout")) as dog:
         pass
     assert not dog._thread.is_alive()
     assert bites == []

@@ -7,17 +7,17 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from app.api import schemas
-from app.api.http.access import Door, GuardedRoute
+from app.api.http.access import ApiKeyAuth, GuardedRoute
 from app.api.http.bodies import inlined
 from app.api.routes.oip import binary
 from app.api.routes.oip.addresses import ModelName, VersionName, numbered, refusals
 from app.api.routes.oip.answers import to_response
 from app.api.routes.oip.requests import read_request
-from app.api.routes.predict_place import arriving, place_in_line
+from app.api.routes.predict_place import arriving, reserve_capacity
 from app.core.platform.errors import UnsupportedMediaType
 from app.core.runtime import Runtime
 from app.core.serving import Serving
-from app.core.serving.admission import Place
+from app.core.serving.admission import Reservation
 from app.core.serving.references import References
 
 router = APIRouter(
@@ -25,7 +25,7 @@ router = APIRouter(
     prefix="/v2/models",
     tags=["inference protocol"],
     responses=refusals(413, 415),
-    dependencies=[Depends(Door("predict"))],
+    dependencies=[Depends(ApiKeyAuth("predict"))],
 )
 _BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 _EXAMPLE = {
@@ -60,7 +60,7 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Asking:
+class InferContext:
     """All that an answer needs, found once a request."""
 
     request: Request
@@ -70,9 +70,9 @@ class Asking:
     tenant: str
 
 
-def _asking(request: Request) -> Asking:
+def _infer_context(request: Request) -> InferContext:
     state = request.app.state
-    return Asking(
+    return InferContext(
         request, state.runtime, state.serving, state.references, request.state.actor.tenant
     )
 
@@ -88,8 +88,8 @@ async def infer(request: Request, model: ModelName) -> Response:
     """As `/v1/models/{name}:predict`, in the words of the Open Inference Protocol: `images` or
     `embeddings` in; cluster, label and probabilities out. An image that cannot be read gets cluster
     -1 and a text in `error`; the request fails only if none can be read."""
-    with place_in_line(request) as place:
-        return await _infer(_asking(request), model, place)
+    with reserve_capacity(request) as place:
+        return await _infer(_infer_context(request), model, place)
 
 
 @router.post(
@@ -101,11 +101,11 @@ async def infer(request: Request, model: ModelName) -> Response:
 )
 async def infer_with_version(request: Request, model: ModelName, version: VersionName) -> Response:
     """As `infer` of the model, from this version whatever the aliases say."""
-    with place_in_line(request) as place:
-        return await _infer(_asking(request), numbered(model, version), place)
+    with reserve_capacity(request) as place:
+        return await _infer(_infer_context(request), numbered(model, version), place)
 
 
-async def _infer(asking: Asking, reference: str, place: Place) -> Response:
+async def _infer(asking: InferContext, reference: str, place: Reservation) -> Response:
     target = await asking.references.resolve(asking.tenant, reference)
     inference = await run_in_threadpool(
         read_request,
@@ -124,7 +124,7 @@ async def _infer(asking: Asking, reference: str, place: Place) -> Response:
     return await run_in_threadpool(to_response, inference, target, outcomes)
 
 
-async def _read_body(request: Request, place: Place) -> bytes:
+async def _read_body(request: Request, place: Reservation) -> bytes:
     encoding = request.headers.get("content-encoding", "identity")
     if encoding != "identity":
         raise UnsupportedMediaType(f"A body with the encoding {encoding!r} is not read here.")

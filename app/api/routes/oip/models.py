@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api import schemas
-from app.api.http.access import Door, GuardedRoute
+from app.api.http.access import ApiKeyAuth, GuardedRoute
 from app.api.http.dependencies import ReferencesDep, ServingDep, SessionDep, TenantDep
 from app.api.routes.oip.addresses import ModelName, VersionName, numbered, refusals
 from app.core.clusterings.names import current_names
@@ -23,7 +23,7 @@ router = APIRouter(
     prefix="/v2/models",
     tags=["inference protocol"],
     responses=refusals(),
-    dependencies=[Depends(Door("predict"))],
+    dependencies=[Depends(ApiKeyAuth("predict"))],
 )
 _PATIENCE_SECONDS = 0.5  # with a model that is being loaded: probes do not wait long
 _LOOK_SECONDS = 0.02

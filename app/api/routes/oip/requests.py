@@ -1,4 +1,4 @@
-"""From the body of an inference request to what is to be labelled. Nothing in it is believed."""
+"""From the body of an inference request to what is to be labeled. Nothing in it is believed."""
 
 import base64
 import binascii

@@ -31,7 +31,7 @@ async def ready(request: Request) -> JSONResponse:
     """As `/readyz`. Models are loaded when somebody asks for them and have a readiness of their
     own."""
     health: Health = request.app.state.health
-    findings = await health.look_beside()
+    findings = await health.check_async()
     wrong = [f"{name}: {found.detail}" for name, found in findings.items() if not found.ok]
     body = schemas.ServerReady(ready=not wrong, error="; ".join(wrong) or None)
     return JSONResponse(body.model_dump(), status_code=503 if wrong else 200)

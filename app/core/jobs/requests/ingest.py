@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from app.core.datasets.rows import check_unused, get_dataset
 from app.core.datasets.sources.listings import listing_key
-from app.core.jobs.lifecycle import Wishes, create_job
+from app.core.jobs.lifecycle import JobOptions, create_job
 from app.core.platform.tables import Dataset, Job
 
 
@@ -16,7 +16,7 @@ def create_ingest_job(
     tenant: str,
     dataset: Dataset,
     source: dict[str, Any],
-    request: Wishes | None = None,
+    request: JobOptions | None = None,
 ) -> Job:
     """The dataset must be locked and unused. Until the job ends nobody else may change it."""
     dataset.status = "ingesting"

@@ -12,7 +12,7 @@ from app.core.platform.tables.clusterings import (
     Export,
 )
 from app.core.platform.tables.datasets import (
-    CondemnedBlob,
+    BlobDeletion,
     Dataset,
     DatasetIssue,
     Duplicate,
@@ -31,7 +31,7 @@ from app.core.platform.tables.jobs import (
     WebhookDelivery,
 )
 from app.core.platform.tables.models import Model, ModelAlias, ModelAliasChange, ModelVersion
-from app.core.platform.tables.retention import StorageHold
+from app.core.platform.tables.retention import RetentionLock
 from app.core.platform.tables.workers import Shard, Worker
 
 __all__ = [
@@ -43,10 +43,10 @@ __all__ = [
     "AssignmentChange",
     "AuditEntry",
     "Base",
+    "BlobDeletion",
     "Cluster",
     "Clustering",
     "ClusteringOperation",
-    "CondemnedBlob",
     "Dataset",
     "DatasetIssue",
     "Duplicate",
@@ -61,8 +61,8 @@ __all__ = [
     "ModelAlias",
     "ModelAliasChange",
     "ModelVersion",
+    "RetentionLock",
     "Shard",
-    "StorageHold",
     "TenantTurn",
     "Upload",
     "WebhookDelivery",

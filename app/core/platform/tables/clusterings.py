@@ -76,7 +76,7 @@ class Assignment(Base):
     cluster_id: Mapped[int]
     probability: Mapped[float]
     margin: Mapped[float]  # to the second likeliest cluster: small at a border
-    distance: Mapped[float]  # 1 - cosine to the centre of the cluster that the model chose
+    distance: Mapped[float]  # 1 - cosine to the center of the cluster that the model chose
 
 
 class ClusteringOperation(Base):

@@ -21,7 +21,7 @@ class Dataset(Base):
     end_position: Mapped[int] = mapped_column(default=0)
     image_count: Mapped[int] = mapped_column(default=0)
     issue_count: Mapped[int] = mapped_column(default=0)
-    labelled_count: Mapped[int] = mapped_column(default=0)
+    labeled_count: Mapped[int] = mapped_column(default=0)
     bytes: Mapped[int] = mapped_column(BigInteger, default=0)  # of the images
     error: Mapped[dict[str, Any] | None]
     created_at: Mapped[float] = created_at_column()
@@ -111,10 +111,10 @@ class Upload(Base):
     expires_at: Mapped[float] = mapped_column(Double(), index=True)
 
 
-class CondemnedBlob(Base):
+class BlobDeletion(Base):
     """Bytes that lost an image; a sweep removes them unless another image has them too."""
 
-    __tablename__ = "condemned_blobs"
+    __tablename__ = "blob_deletions"
 
     sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
-    condemned_at: Mapped[float] = mapped_column(Double(), default=db_now(), index=True)
+    scheduled_at: Mapped[float] = mapped_column(Double(), default=db_now(), index=True)

@@ -44,15 +44,15 @@ class Job(Base):
     lease_until: Mapped[float] = mapped_column(Double(), default=0.0)
     worker: Mapped[str | None] = mapped_column(String(200))
     crashes: Mapped[int] = mapped_column(default=0)  # since the last progress
-    hints: Mapped[int] = mapped_column(default=0)  # messages sent since the last claim
-    hint_at: Mapped[float] = mapped_column(Double(), default=0.0)  # when the next one is due
+    notifications: Mapped[int] = mapped_column(default=0)  # messages sent since the last claim
+    notify_at: Mapped[float] = mapped_column(Double(), default=0.0)  # when the next one is due
     created_at: Mapped[float] = created_at_column()
     queued_at: Mapped[float] = mapped_column(Double(), default=db_now())  # the last time
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]
 
     __table_args__ = (
-        Index("ix_jobs_status_hint_at", "status", "hint_at"),
+        Index("ix_jobs_status_notify_at", "status", "notify_at"),
         Index("ix_jobs_status_kind_tenant", "status", "kind", "tenant"),  # whose turn it is
         Index("ix_jobs_status_priority_id", "status", "priority", "id"),
         Index("ix_jobs_status_kind_queued_at", "status", "kind", "queued_at"),

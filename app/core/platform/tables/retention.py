@@ -6,10 +6,10 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.core.platform.tables.base import Base, created_at_column, id_column
 
 
-class StorageHold(Base):
+class RetentionLock(Base):
     """While one has not run out, no file is removed from the storage."""
 
-    __tablename__ = "storage_holds"
+    __tablename__ = "retention_locks"
 
     id: Mapped[str] = id_column()
     reason: Mapped[str] = mapped_column(Text)

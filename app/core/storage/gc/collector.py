@@ -14,7 +14,7 @@ from app.core.platform.settings import Settings
 from app.core.platform.tables import Dataset, Embedding
 from app.core.storage.base import Storage, StoredFile
 from app.core.storage.gc.owners import KINDS, Kind
-from app.core.storage.gc.retention import is_held
+from app.core.storage.gc.retention import is_retained
 
 _AT_ONCE = 500  # asked for in one statement
 
@@ -58,7 +58,7 @@ class Collector:
         before = (time.time() if now is None else now) - kind.guard_seconds(self.settings)
         for some in _chunks(self._old(kind, folder, before)):
             with self.db.read() as session:
-                if not dry_run and is_held(session):
+                if not dry_run and is_retained(session):
                     return
                 # Queried after the files were listed: a new reference has touched its file.
                 owned = kind.owned(session, [found.key for found in some])

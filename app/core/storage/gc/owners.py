@@ -1,4 +1,4 @@
-"""Who refers to which files: every kind of artefact, by the first part of its key."""
+"""Who refers to which files: every kind of artifact, by the first part of its key."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

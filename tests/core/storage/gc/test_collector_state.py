@@ -16,7 +16,7 @@ import pytest
 
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
-from app.core.storage.blobs import remove_condemned
+from app.core.storage.blobs import delete_scheduled_blobs
 from app.core.storage.gc.collector import parts
 from tests.core.storage.gc.world import PICTURES, World
 
@@ -73,7 +73,7 @@ class Walk:
             list(self.runtime.collector.collect_part(kind, folder))
 
     def sweep(self) -> None:
-        remove_condemned(
+        delete_scheduled_blobs(
             self.runtime.db, self.runtime.storage, self.runtime.settings.delete_grace_seconds
         )
 

@@ -9,7 +9,7 @@ from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from app.core.storage.blobs import keep_blob, thumbnail_folder, thumbnail_key
 from app.core.storage.gc.collector import parts
-from app.core.storage.gc.retention import discard, hold
+from app.core.storage.gc.retention import delete_unless_retained, retain
 from tests.core.clustering_rows import FOLDER, store
 from tests.core.conftest import MakeDataset, MakeJob
 from tests.core.storage.gc.tomorrow import collected
@@ -113,9 +113,9 @@ def test_a_look_takes_nothing(any_runtime: Runtime) -> None:
 
 def test_nothing_goes_while_somebody_holds_the_files(any_runtime: Runtime) -> None:
     any_runtime.storage.write("jobs/job_gone/a", b"x")
-    with hold(any_runtime.db, "a test"):
+    with retain(any_runtime.db, "a test"):
         assert collected(any_runtime) == set()
-        discard(any_runtime.db, any_runtime.storage, ["jobs/job_gone"])
+        delete_unless_retained(any_runtime.db, any_runtime.storage, ["jobs/job_gone"])
         assert any_runtime.storage.exists("jobs/job_gone/a")
     assert collected(any_runtime) == {"jobs/job_gone"}
 
@@ -134,7 +134,7 @@ def test_a_file_that_is_made_young_in_the_last_moment_stays(
         return found
 
     busy = replace(kind, owned=ingest_meanwhile)
-    young = any_runtime.storage.look(blob_key(UNUSED))
+    young = any_runtime.storage.stat(blob_key(UNUSED))
     assert young is not None
     now = young.modified + 24 * 3600.0 + 0.001  # old by a hair, before the ingest comes
     assert list(any_runtime.collector.collect_part(busy, folder, now=now)) == []

@@ -29,7 +29,7 @@ from app.core.platform.tables import (
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
 from app.core.storage.blobs import keep_blob
-from app.core.storage.gc.retention import discard
+from app.core.storage.gc.retention import delete_unless_retained
 
 TENANT = "t"
 _DATA = [f"picture {number}".encode() for number in range(3)]
@@ -89,7 +89,7 @@ class World:
             fresh = create_dataset(session, tenant=TENANT, name="d")
             fresh.status = "ready"
             self.datasets[place] = fresh.id
-        discard(self.runtime.db, self.runtime.storage, leftovers)
+        delete_unless_retained(self.runtime.db, self.runtime.storage, leftovers)
 
     def start_job(self, number: int) -> None:
         with self.runtime.db.write() as session:
@@ -138,7 +138,7 @@ class World:
         if job is not None:
             with self.runtime.db.write() as session:
                 leftovers = delete_job(session, TENANT, job.id)
-            discard(self.runtime.db, self.runtime.storage, leftovers)
+            delete_unless_retained(self.runtime.db, self.runtime.storage, leftovers)
 
     def delete_version(self, number: int) -> None:
         with self.runtime.db.read() as session:
@@ -147,7 +147,7 @@ class World:
             with self.runtime.db.write() as session:
                 chosen = versions[number % len(versions)]
                 folders = deletion.delete_version(session, TENANT, "m", chosen)
-            discard(self.runtime.db, self.runtime.storage, folders)
+            delete_unless_retained(self.runtime.db, self.runtime.storage, folders)
 
     def delete_clustering(self, number: int) -> None:
         with self.runtime.db.read() as session:
@@ -155,7 +155,7 @@ class World:
         if ids:
             with self.runtime.db.write() as session:
                 files = delete_clustering(session, TENANT, ids[number % len(ids)])
-            discard(self.runtime.db, self.runtime.storage, files)
+            delete_unless_retained(self.runtime.db, self.runtime.storage, files)
 
     def used(self) -> set[str]:
         """Keys that rows refer to and that were written before those rows."""
