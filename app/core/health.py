@@ -22,6 +22,7 @@ from app.core.platform.probe import CheckResult, PendingProbe, Probe
 from app.core.platform.resources import needs_of
 from app.core.platform.settings import GiB
 from app.core.runtime import Runtime
+from app.core.storage.keys import HEALTH_PROBE
 from temi.backbones.catalog import DEFAULT_BACKBONE, check_backbone
 
 PATIENCE_SECONDS = 2.5
@@ -48,8 +49,8 @@ def _check_migrations(runtime: Runtime) -> None:
 
 
 def _check_storage(runtime: Runtime) -> str | None:
-    runtime.storage.write("health/probe", b"ok")
-    if runtime.storage.read("health/probe") != b"ok":
+    runtime.storage.write(HEALTH_PROBE, b"ok")
+    if runtime.storage.read(HEALTH_PROBE) != b"ok":
         raise RuntimeError("what was written cannot be read back")
     disk = shutil.disk_usage(runtime.settings.local_dir)
     if disk.free >= max(_LOW_BYTES, _LOW_SHARE * disk.total):

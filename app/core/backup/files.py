@@ -7,7 +7,17 @@ from sqlalchemy.orm import Session
 
 from app.core.jobs.requests.ingest import upload_keys
 from app.core.platform.tables import OPEN, Clustering, Embedding, Export, Image, Job, ModelVersion
-from app.core.storage import Storage, blob_key
+from app.core.storage import Storage
+from app.core.storage.keys import (
+    EMBEDDINGS,
+    JOBS,
+    LISTINGS,
+    UPLOADS,
+    blob_key,
+    job_folder,
+    parent_of,
+    prefix_of,
+)
 
 FOLDER = "files/"
 _ROWS = 10_000
@@ -23,16 +33,16 @@ def artifact_keys(session: Session, storage: Storage) -> Iterator[str]:
         yield from filter(storage.exists, upload_keys(job))
     folders = set(session.scalars(select(Embedding.folder)))
     folders |= set(session.scalars(select(Clustering.embedding_folder)))
-    folders |= {f"jobs/{job_id}" for job_id in session.scalars(select(Job.id))}
-    for root in ("embeddings", "jobs"):
+    folders |= {job_folder(job_id) for job_id in session.scalars(select(Job.id))}
+    for root in (EMBEDDINGS, JOBS):
         for file in storage.list(root):
-            if "/".join(file.key.split("/")[:2]) in folders:
+            if parent_of(file.key, 2) in folders:
                 yield file.key
 
 
 def may_vanish(key: str) -> bool:
     """What a running job removes itself once it has made something better of it."""
-    return key.startswith(("jobs/", "embeddings/", "uploads/", "listings/"))
+    return prefix_of(key) in (JOBS, EMBEDDINGS, UPLOADS, LISTINGS)
 
 
 def image_keys(session: Session) -> Iterator[str]:

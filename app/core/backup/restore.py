@@ -20,6 +20,7 @@ from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 from app.core.storage import Storage
 from app.core.storage.gc.owners import KINDS
+from app.core.storage.keys import prefix_of
 
 _BLOCK = 1024 * 1024
 Progress = Callable[[str, int], None]
@@ -69,7 +70,7 @@ def _write_files(storage: Storage, path: Path, progress: Progress) -> None:
         if not member.name.startswith(FOLDER):
             continue
         key = member.name.removeprefix(FOLDER)
-        if key.split("/")[0] not in kinds:
+        if prefix_of(key) not in kinds:
             raise BackupInvalid(f"The backup holds a file that is of no known kind: {key}.")
         if member.size <= _BLOCK:
             batch.write(key, member.file.read())
@@ -101,7 +102,7 @@ def _write_rows(session: Session, path: Path, counts: dict[str, int], progress: 
 def _queue_again(session: Session) -> None:
     """Nobody works on these jobs here. A new fence: whoever did elsewhere can do no harm."""
     running = session.scalars(select(Job.id).where(Job.status == "running")).all()
-    free = {"lease_until": 0.0, "worker": None, "notify_at": 0.0, "hints": 0}
+    free = {"lease_until": 0.0, "worker": None, "notify_at": 0.0, "notifications": 0}
     raised = {"fence": Job.fence + 1, "version": Job.version + 1}
     held = update(Job).execution_options(synchronize_session=False)
     session.execute(held.where(Job.status == "cancelling").values(**free, **raised))

@@ -22,6 +22,7 @@ from app.core.platform.tables import (
     Job,
 )
 from app.core.storage.blobs import schedule_deletion
+from app.core.storage.keys import job_folder
 
 T = TypeVar("T")
 _AT_ONCE = 1_000  # values in one statement
@@ -52,7 +53,7 @@ def delete_dataset(session: Session, dataset: Dataset) -> list[str]:
     """Returns the keys and folders in the storage that are of no use once this is committed."""
     leftovers = [
         *session.scalars(_exports(dataset.id)),
-        *(f"jobs/{job_id}" for job_id in session.scalars(_jobs(dataset.id))),
+        *(job_folder(job_id) for job_id in session.scalars(_jobs(dataset.id))),
         *session.scalars(_embeddings(dataset.id)),
     ]
     remove_positions(session, dataset.id, 0)

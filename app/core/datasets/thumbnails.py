@@ -4,8 +4,8 @@ from contextlib import suppress
 
 from app.core.datasets.decoding.pool import DecoderPool
 from app.core.platform.single_flight import SingleFlight
-from app.core.storage import Storage, blob_key
-from app.core.storage.blobs import thumbnail_key
+from app.core.storage import Storage
+from app.core.storage.keys import blob_key, thumbnail_key
 
 _being_made = SingleFlight[bytes]()
 

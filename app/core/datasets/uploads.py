@@ -29,18 +29,15 @@ from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Upload
 from app.core.storage import Storage, raise_if_full
+from app.core.storage.keys import UPLOADS, upload_key
 
 _HOUR = 3600.0
 _LOCK_SECONDS = 5.0  # the end of a connection that broke is noticed within this time
 
 
-def upload_key(upload_id: str) -> str:
-    return f"uploads/{upload_id}"
-
-
 def remove_stale(settings: Settings) -> None:
     """What senders have left on this host. Nobody else comes by here, if others keep the files."""
-    if settings.staging_dir == settings.blob_dir / "uploads" or not settings.staging_dir.is_dir():
+    if settings.staging_dir == settings.blob_dir / UPLOADS or not settings.staging_dir.is_dir():
         return
     long_ago = time.time() - settings.upload_hours * _HOUR
     for path in settings.staging_dir.iterdir():

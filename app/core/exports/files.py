@@ -12,7 +12,6 @@ from app.core.platform.tables import Export
 from app.core.storage import Storage
 from app.core.storage.gc.retention import delete_unless_retained
 
-_ROOT = "exports"
 _NAME_BYTES = 80
 
 
@@ -20,10 +19,6 @@ def export_filename(dataset_name: str, revision: int, format_: str) -> str:
     """`holiday-photos-rev3.parquet`"""
     words = re.sub(r"\W+", "-", dataset_name).encode()[:_NAME_BYTES].decode(errors="ignore")
     return f"{words.strip('-_') or 'dataset'}-rev{revision}{FORMATS[format_].ending}"
-
-
-def export_key(job_id: str, filename: str) -> str:
-    return f"{_ROOT}/{job_id}/{filename}"
 
 
 def get_export(session: Session, tenant: str, export_id: str) -> Export:

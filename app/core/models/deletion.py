@@ -9,8 +9,6 @@ from app.core.models.versions import get_model, get_version
 from app.core.platform.errors import VersionInUse
 from app.core.platform.tables import OPEN, Job, Model, ModelAlias, ModelVersion
 
-FOLDER = "models"
-
 
 def delete_version(session: Session, tenant: str, name: str, version: int) -> list[str]:
     """Returns the folders in the storage that are of no use once this is committed."""

@@ -1,7 +1,7 @@
 """Where bytes are kept: images, artifacts, models."""
 
 from app.core.platform.settings import Settings
-from app.core.storage.base import Batch, Storage, StoredFile, blob_key, raise_if_full
+from app.core.storage.base import Batch, Storage, StoredFile, raise_if_full
 from app.core.storage.buckets import open_bucket, parse_object_url
 from app.core.storage.cache import Cache
 from app.core.storage.local import LocalStorage
@@ -25,7 +25,6 @@ __all__ = [
     "LocalStorage",
     "Storage",
     "StoredFile",
-    "blob_key",
     "open_storage",
     "raise_if_full",
 ]

@@ -1,7 +1,6 @@
 """Files by key. A key either holds a whole file or nothing."""
 
 import errno
-import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import IO, NamedTuple, Protocol
 from app.core.platform.errors import StorageFull
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-_BLOB = re.compile(r"sha256/[0-9a-f]{2}/([0-9a-f]{64})")
 
 
 class StoredFile(NamedTuple):
@@ -91,16 +89,6 @@ class Storage(Protocol):
 
     def clean(self, older_than_seconds: float, now: float) -> int:
         """Remove what crashed writers left aside on this machine."""
-
-
-def blob_key(sha256: str) -> str:
-    return f"sha256/{sha256[:2]}/{sha256}"
-
-
-def blob_hash(key: str) -> str | None:
-    """The SHA-256 that the bytes under this key must have, if the key tells."""
-    found = _BLOB.fullmatch(key)
-    return found[1] if found else None
 
 
 def raise_if_full(error: OSError) -> None:

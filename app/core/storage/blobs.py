@@ -1,6 +1,5 @@
 """The bytes of images, stored under their hash; removed some time after their last image went."""
 
-import hashlib
 import time
 from collections.abc import Sequence
 
@@ -11,22 +10,11 @@ from sqlalchemy.orm import Session
 from app.core.platform.clock import db_now
 from app.core.platform.db import Database
 from app.core.platform.tables import BlobDeletion, Image
-from app.core.storage import Batch, Storage, blob_key
+from app.core.storage import Batch, Storage
 from app.core.storage.gc.retention import is_retained
+from app.core.storage.keys import blob_key, thumbnail_folder
 
-THUMBNAIL_SIZES = (64, 128, 256, 512)
 _SWEEP_ROWS = 500
-
-
-def thumbnail_key(tenant: str, sha256: str, size: int) -> str:
-    """Tenants share none: how long the first one takes would tell that another has this image."""
-    owner = hashlib.sha256(tenant.encode()).hexdigest()[:16]
-    return f"{thumbnail_folder(sha256)}/{owner}-{size}.webp"
-
-
-def thumbnail_folder(sha256: str) -> str:
-    """Of all tenants; it goes with the bytes of the image."""
-    return f"thumbnails/{sha256[:2]}/{sha256}"
 
 
 def keep_blob(storage: Storage, sha256: str, data: bytes, batch: Batch | None = None) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
-from app.core.storage.base import StoredFile, blob_hash, raise_if_full
+from app.core.storage.base import StoredFile, raise_if_full
 from app.core.storage.checksums import check_bytes
+from app.core.storage.keys import blob_hash
 
 _BLOCK = 1024 * 1024
 

@@ -15,11 +15,12 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from app.core.platform.activity import report_activity
 from app.core.platform.errors import StorageCorrupt, StorageUnavailable
 from app.core.platform.settings import MiB
-from app.core.storage.base import StoredFile, blob_hash, raise_if_full
+from app.core.storage.base import StoredFile, raise_if_full
 from app.core.storage.batches import PutBatch
 from app.core.storage.buckets import reason_of
 from app.core.storage.cache import Cache
 from app.core.storage.checksums import check_bytes, corrupt
+from app.core.storage.keys import blob_hash
 from app.core.storage.progress import ReportingBytes, ReportingFile
 
 if TYPE_CHECKING:

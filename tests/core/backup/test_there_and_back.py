@@ -11,7 +11,7 @@ from app.core.backup.restore import restore_backup
 from app.core.jobs.lifecycle import claim, claim_next
 from app.core.platform.errors import NotEmpty
 from app.core.platform.tables import ApiKey, Image, Job, JobLog, RetentionLock, Worker
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.core.backup.instances import MakeInstance, files, fill, rows
 from tests.core.storage.gc.tomorrow import collected
 

@@ -19,7 +19,7 @@ from app.core.clusterings.contact_sheets import (
 from app.core.datasets.thumbnails import get_thumbnail
 from app.core.platform.tables import Cluster
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.core.clustering_rows import Stored, sha256, store
 from tests.images import png_bytes
 

@@ -11,7 +11,7 @@ from app.core.datasets.thumbnails import get_thumbnail
 from app.core.platform.errors import ImageRejected
 from app.core.platform.single_flight import SingleFlight
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.images import jpeg_bytes
 
 

@@ -14,13 +14,13 @@ from app.core.datasets.uploads import (
     remove_expired,
     remove_stale,
     store_upload,
-    upload_key,
 )
 from app.core.jobs.requests.ingest import create_ingest_job
 from app.core.platform.errors import BodyTooLarge, NotFound, UploadIncomplete, UploadOffset
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Dataset, Upload
 from app.core.runtime import Runtime
+from app.core.storage.keys import upload_key
 from tests.buckets import any_storage
 from tests.conftest import MakeSettings
 from tests.core.conftest import MakeDataset

@@ -3,7 +3,6 @@ import pytest
 from app.core.exports.files import (
     delete_export,
     export_filename,
-    export_key,
     get_export,
 )
 from app.core.jobs.lifecycle import create_job
@@ -11,6 +10,7 @@ from app.core.platform.errors import NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Clustering, Dataset, Export, Job
 from app.core.runtime import Runtime
+from app.core.storage.keys import export_key
 from tests.core.labeled_rows import State, add_images, store_history
 from tests.core.storage.gc.tomorrow import collected
 

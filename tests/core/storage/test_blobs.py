@@ -15,8 +15,9 @@ from app.core.datasets.rows import create_dataset, get_dataset
 from app.core.platform.ids import new_id
 from app.core.platform.tables import BlobDeletion, Dataset, Duplicate, Image
 from app.core.runtime import Runtime
-from app.core.storage import blob_key, blobs
-from app.core.storage.blobs import delete_scheduled_blobs, keep_blob, thumbnail_key
+from app.core.storage import blobs
+from app.core.storage.blobs import delete_scheduled_blobs, keep_blob
+from app.core.storage.keys import blob_key, thumbnail_key
 from tests.conftest import MakeSettings
 from tests.core.storage.gc.tomorrow import collected
 
@@ -156,7 +157,7 @@ def test_condemned_twice_is_condemned_once(any_runtime: Runtime) -> None:
 def test_thumbnails_go_with_their_image(eager: Runtime) -> None:
     dataset_id = _new_dataset(eager)
     image_id = _add(eager, dataset_id, b"a")
-    keys = [thumbnail_key("t", _hash(b"a"), size) for size in blobs.THUMBNAIL_SIZES]
+    keys = [thumbnail_key("t", _hash(b"a"), size) for size in (64, 128, 256, 512)]
     for key in keys:
         eager.storage.write(key, b"small")
     _delete(eager, dataset_id, image_id)

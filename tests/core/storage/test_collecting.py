@@ -10,14 +10,12 @@ from app.core.datasets.rows import create_dataset, get_dataset
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Image
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
 from app.core.storage.blobs import (
     delete_scheduled_blobs,
     keep_blob,
     schedule_deletion,
-    thumbnail_folder,
-    thumbnail_key,
 )
+from app.core.storage.keys import blob_key, thumbnail_folder, thumbnail_key
 from tests.buckets import any_storage
 from tests.conftest import MakeSettings
 from tests.core.storage.gc.tomorrow import collected

@@ -11,7 +11,8 @@ from numpy.lib.format import open_memmap
 
 from app.core.platform.errors import StorageCorrupt
 from app.core.platform.settings import Settings
-from app.core.storage import Storage, blob_key
+from app.core.storage import Storage
+from app.core.storage.keys import blob_key
 
 
 def _aside(settings: Settings) -> list[Path]:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from app.core.platform.errors import StorageFull
-from app.core.storage import LocalStorage, blob_key
+from app.core.storage import LocalStorage
+from app.core.storage.keys import blob_key
 
 _FULL_DEVICE = Path("/dev/full")  # every write to it fails like on a full disk
 

@@ -8,7 +8,8 @@ import pytest
 
 from app.core.platform.errors import StorageCorrupt, StorageUnavailable
 from app.core.platform.settings import MiB, Settings
-from app.core.storage import Storage, blob_key, open_storage
+from app.core.storage import Storage, open_storage
+from app.core.storage.keys import blob_key
 from tests.buckets import new_bucket, s3_client
 from tests.conftest import MakeSettings
 from tests.core.storage.proxy import Proxy

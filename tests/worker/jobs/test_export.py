@@ -24,7 +24,7 @@ from app.core.platform.errors import (
 )
 from app.core.platform.tables import EXCLUDED, Clustering, Dataset, Export, Job
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.core.labeled_rows import State, add_images, store_history
 from tests.images import png_bytes
 from tests.worker.conftest import Claimed

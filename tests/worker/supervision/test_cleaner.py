@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from app.core.datasets.uploads import create_upload, upload_key
+from app.core.datasets.uploads import create_upload
 from app.core.platform.tables import BlobDeletion
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
 from app.core.storage.gc.collector import parts
+from app.core.storage.keys import blob_key, upload_key
 from tests.conftest import MakeSettings
 from worker.supervision import cleaner as cleaning
 from worker.supervision.cleaner import Cleaner

@@ -12,7 +12,7 @@ from app.core.jobs.finished import retry_job
 from app.core.jobs.requests.cluster import ClusterRequest
 from app.core.platform.tables import Image, Job
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from app.core.storage.local import LocalStorage
 from temi.backbones.catalog import DEFAULT_BACKBONE
 from tests.conftest import MakeSettings

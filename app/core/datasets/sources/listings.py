@@ -7,10 +7,7 @@ from typing import Any
 from app.core.platform.activity import reporting
 from app.core.platform.errors import ArchiveTooLarge
 from app.core.storage import Storage
-
-
-def listing_key(job_id: str) -> str:
-    return f"listings/{job_id}.jsonl"
+from app.core.storage.keys import listing_key
 
 
 def write_listing(

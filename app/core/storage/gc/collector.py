@@ -15,6 +15,7 @@ from app.core.platform.tables import Dataset, Embedding
 from app.core.storage.base import Storage, StoredFile
 from app.core.storage.gc.owners import KINDS, Kind
 from app.core.storage.gc.retention import is_retained
+from app.core.storage.keys import parent_of
 
 _AT_ONCE = 500  # asked for in one statement
 
@@ -55,7 +56,7 @@ class Collector:
     def collect_part(
         self, kind: Kind, folder: str, *, dry_run: bool = False, now: float | None = None
     ) -> Iterator[Garbage]:
-        before = (time.time() if now is None else now) - kind.guard_seconds(self.settings)
+        before = (time.time() if now is None else now) - kind.min_age_seconds(self.settings)
         for some in _chunks(self._old(kind, folder, before)):
             with self.db.read() as session:
                 if not dry_run and is_retained(session):
@@ -68,7 +69,7 @@ class Collector:
 
     def _old(self, kind: Kind, folder: str, before: float) -> Iterator[Garbage]:
         def whole(file: StoredFile) -> str:
-            return "/".join(file.key.split("/")[: kind.whole])
+            return parent_of(file.key, kind.depth)
 
         for key, files in groupby(self.storage.list(folder), key=whole):
             found = Garbage(kind.name, key, tuple(files))

@@ -1,4 +1,4 @@
-"""Who refers to which files: every kind of artifact, by the first part of its key."""
+"""Which rows refer to which files: every kind of artifact, by the prefix of its keys."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,48 +18,60 @@ from app.core.platform.tables import (
     ModelVersion,
     Upload,
 )
-from app.core.storage import blob_key
+from app.core.storage.keys import (
+    BLOBS,
+    EMBEDDINGS,
+    EXPORTS,
+    JOBS,
+    LISTINGS,
+    MODELS,
+    THUMBNAILS,
+    UPLOADS,
+    blob_key,
+    id_of,
+    job_folder,
+    listing_key,
+    model_folder,
+    name_of,
+    thumbnail_folder,
+    upload_key,
+)
 
 _HOUR = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """`owned` tells which of some keys or folders something refers to.
-
-    A kind is cut into `folders` that are looked at one at a time.
-    """
+    """A kind of artifact; its name is the prefix of its keys."""
 
     name: str
-    whole: int  # how many parts of a key make what comes and goes as one
-    owned: Callable[[Session, Sequence[str]], set[str]]
-    folders: tuple[str, ...]
-    shared: bool = False  # a new owner may turn up for files that are already there
+    depth: int  # how many parts of a key name the file or folder that is deleted as one
+    owned: Callable[[Session, Sequence[str]], set[str]]  # which of these a row refers to
+    folders: tuple[str, ...]  # listed one at a time
+    shared: bool = False  # a new row may refer to files that exist already
 
-    def guard_seconds(self, settings: Settings) -> float:
-        """No writer leaves more time between a file and what refers to it."""
+    def min_age_seconds(self, settings: Settings) -> float:
+        """Longer than any writer takes between a file and the row that refers to it."""
         hours = settings.orphan_hours
-        return _HOUR * (max(hours, settings.upload_hours) if self.name in _SENT else hours)
+        sent = self.name in (UPLOADS, LISTINGS)
+        return _HOUR * (max(hours, settings.upload_hours) if sent else hours)
 
 
-def _images(session: Session, keys: Sequence[str]) -> set[str]:
-    used = _hashes(session, [key.rsplit("/", 1)[1] for key in keys])
-    return {blob_key(sha256) for sha256 in used}
+def _owned_blobs(session: Session, keys: Sequence[str]) -> set[str]:
+    return {blob_key(sha256) for sha256 in _image_hashes(session, keys)}
 
 
-def _thumbnails(session: Session, keys: Sequence[str]) -> set[str]:
-    """Folders, one for the thumbnails of an image."""
-    of = {key: key.rsplit("/", 1)[1] for key in keys}
-    used = _hashes(session, list(of.values()))
-    return {key for key, sha256 in of.items() if sha256 in used}
+def _owned_thumbnails(session: Session, folders: Sequence[str]) -> set[str]:
+    return {thumbnail_folder(sha256) for sha256 in _image_hashes(session, folders)}
 
 
-def _hashes(session: Session, hashes: Sequence[str]) -> set[str]:
+def _image_hashes(session: Session, keys: Sequence[str]) -> set[str]:
+    hashes = [name_of(key) for key in keys]
     return set(session.scalars(select(Image.sha256).where(Image.sha256.in_(hashes)).distinct()))
 
 
-def _embeddings(session: Session, folders: Sequence[str]) -> set[str]:
-    """Features of a dataset as it is or was, unless those of today have taken their place."""
+def _owned_embeddings(session: Session, folders: Sequence[str]) -> set[str]:
+    """Features of clusterings and datasets, except those that newer ones have superseded."""
     of_clusterings = select(Clustering.embedding_folder).where(
         Clustering.embedding_folder.in_(folders)
     )
@@ -73,7 +85,7 @@ def _embeddings(session: Session, folders: Sequence[str]) -> set[str]:
 
 
 def _superseded() -> ColumnElement[bool]:
-    """The images have changed, were embedded anew, and no job may be copying from the old rows."""
+    """The images changed, were embedded again, and no open job may be copying the old rows."""
     current = aliased(Embedding)
     return (
         exists()
@@ -89,64 +101,53 @@ def _superseded() -> ColumnElement[bool]:
     )
 
 
-def _jobs(session: Session, folders: Sequence[str]) -> set[str]:
-    return _known(session, "jobs", folders, lambda ids: select(Job.id).where(Job.id.in_(ids)))
+def _owned_job_folders(session: Session, folders: Sequence[str]) -> set[str]:
+    return {job_folder(job_id) for job_id in session.scalars(_jobs(folders))}
 
 
-def _models(session: Session, folders: Sequence[str]) -> set[str]:
-    # Open jobs first: one that ends in between has its version by then.
-    kept = _of_open_jobs(session, "models", folders)
+def _owned_models(session: Session, folders: Sequence[str]) -> set[str]:
+    # Open jobs first: one that ends between the two queries has its version by then.
+    kept = {model_folder(job_id) for job_id in session.scalars(_open_jobs(folders))}
     named = select(ModelVersion.folder).where(ModelVersion.folder.in_(folders))
     return kept | set(session.scalars(named))
 
 
-def _exports(session: Session, keys: Sequence[str]) -> set[str]:
-    folders = {key: key.rsplit("/", 1)[0] for key in keys}
-    open_jobs = _of_open_jobs(session, "exports", list(folders.values()))
+def _owned_exports(session: Session, keys: Sequence[str]) -> set[str]:
+    open_jobs = set(session.scalars(_open_jobs(keys)))
     named = select(Export.storage_key).where(Export.storage_key.in_(keys))
-    kept = {key for key, folder in folders.items() if folder in open_jobs}
-    return kept | set(session.scalars(named))
+    return {key for key in keys if id_of(key) in open_jobs} | set(session.scalars(named))
 
 
-def _sent(session: Session, keys: Sequence[str]) -> set[str]:
-    """Uploads and listings: of a sender who goes on, or of an ingest that is not done."""
-    ids = select(Upload.id).where(Upload.id.in_([key.split("/")[1] for key in keys]))
-    kept = {f"uploads/{upload_id}" for upload_id in session.scalars(ids)}
+def _owned_uploads(session: Session, keys: Sequence[str]) -> set[str]:
+    """Uploads and listings: of uploads that have not expired, and of open ingest jobs."""
+    ids = select(Upload.id).where(Upload.id.in_([id_of(key) for key in keys]))
+    kept = {upload_key(upload_id) for upload_id in session.scalars(ids)}
     jobs = select(Job.id, Job.config).where(Job.kind == "ingest", Job.status.in_(OPEN))
     for job_id, config in session.execute(jobs):
-        kept |= {str(config["source"].get("key")), f"listings/{job_id}.jsonl"}
+        kept |= {str(config["source"].get("key")), listing_key(job_id)}
     return kept & set(keys)
 
 
-def _of_open_jobs(session: Session, root: str, folders: Sequence[str]) -> set[str]:
-    def of(ids: Sequence[str]) -> Select[str]:
-        return select(Job.id).where(Job.id.in_(ids), Job.status.in_(OPEN))
-
-    return _known(session, root, folders, of)
+def _jobs(keys: Sequence[str]) -> Select[str]:
+    return select(Job.id).where(Job.id.in_({id_of(key) for key in keys}))
 
 
-def _known(
-    session: Session,
-    root: str,
-    folders: Sequence[str],
-    query: Callable[[Sequence[str]], Select[str]],
-) -> set[str]:
-    ids = [folder.split("/")[1] for folder in folders]
-    return {f"{root}/{found}" for found in session.scalars(query(ids))}
+def _open_jobs(keys: Sequence[str]) -> Select[str]:
+    return _jobs(keys).where(Job.status.in_(OPEN))
 
 
-def _cut(root: str) -> tuple[str, ...]:
-    return tuple(f"{root}/{prefix:02x}" for prefix in range(256))
+def _by_hash(prefix: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}/{first:02x}" for first in range(256))
 
 
-_SENT = ("uploads", "listings")
+BLOB_KIND = Kind(name=BLOBS, depth=3, owned=_owned_blobs, folders=_by_hash(BLOBS))
 KINDS = (
-    Kind(name="sha256", whole=3, owned=_images, folders=_cut("sha256")),
-    Kind(name="thumbnails", whole=3, owned=_thumbnails, folders=_cut("thumbnails")),
-    Kind(name="embeddings", whole=2, owned=_embeddings, folders=("embeddings",), shared=True),
-    Kind(name="jobs", whole=2, owned=_jobs, folders=("jobs",)),
-    Kind(name="models", whole=2, owned=_models, folders=("models",)),
-    Kind(name="exports", whole=3, owned=_exports, folders=("exports",)),
-    Kind(name="uploads", whole=2, owned=_sent, folders=("uploads",)),
-    Kind(name="listings", whole=2, owned=_sent, folders=("listings",)),
+    BLOB_KIND,
+    Kind(name=THUMBNAILS, depth=3, owned=_owned_thumbnails, folders=_by_hash(THUMBNAILS)),
+    Kind(name=EMBEDDINGS, depth=2, owned=_owned_embeddings, folders=(EMBEDDINGS,), shared=True),
+    Kind(name=JOBS, depth=2, owned=_owned_job_folders, folders=(JOBS,)),
+    Kind(name=MODELS, depth=2, owned=_owned_models, folders=(MODELS,)),
+    Kind(name=EXPORTS, depth=3, owned=_owned_exports, folders=(EXPORTS,)),
+    Kind(name=UPLOADS, depth=2, owned=_owned_uploads, folders=(UPLOADS,)),
+    Kind(name=LISTINGS, depth=2, owned=_owned_uploads, folders=(LISTINGS,)),
 )

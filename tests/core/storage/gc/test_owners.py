@@ -6,10 +6,10 @@ from app.core.datasets.embeddings import add_embedding
 from app.core.jobs.lifecycle import create_job
 from app.core.platform.tables import Clustering, Dataset, Embedding, Job
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
-from app.core.storage.blobs import keep_blob, thumbnail_folder, thumbnail_key
+from app.core.storage.blobs import keep_blob
 from app.core.storage.gc.collector import parts
 from app.core.storage.gc.retention import delete_unless_retained, retain
+from app.core.storage.keys import blob_key, thumbnail_folder, thumbnail_key
 from tests.core.clustering_rows import FOLDER, store
 from tests.core.conftest import MakeDataset, MakeJob
 from tests.core.storage.gc.tomorrow import collected

@@ -11,7 +11,6 @@ from app.core.clusterings.rows import delete_clustering
 from app.core.datasets.changes import delete_dataset, delete_images
 from app.core.datasets.embeddings import add_embedding
 from app.core.datasets.rows import create_dataset, fingerprint, get_dataset
-from app.core.exports.files import export_key
 from app.core.jobs.finished import delete_job
 from app.core.jobs.lifecycle import create_job
 from app.core.models import deletion
@@ -27,9 +26,9 @@ from app.core.platform.tables import (
     ModelVersion,
 )
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
 from app.core.storage.blobs import keep_blob
 from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage.keys import blob_key, export_key
 
 TENANT = "t"
 _DATA = [f"picture {number}".encode() for number in range(3)]
