@@ -13,7 +13,7 @@ from app.core.platform.db import Database
 from app.core.platform.resources import needs_of
 from app.core.platform.settings import Settings
 from app.core.storage import Storage, open_storage
-from app.core.storage.gc.collector import Collector
+from app.core.storage.deletion.collector import Collector
 
 if TYPE_CHECKING:
     from celery import Celery

@@ -35,7 +35,7 @@ def two(client: TestClient, runtime: Runtime) -> list[tuple[Tenant, dict[str, An
 
 def blob(runtime: Runtime, image: dict[str, Any]) -> os.PathLike[str]:
     assert isinstance(runtime.storage, LocalStorage)
-    return runtime.storage.place(blob_key(image["sha256"]))
+    return runtime.storage.resolve(blob_key(image["sha256"]))
 
 
 def thumbnails(runtime: Runtime) -> set[str]:

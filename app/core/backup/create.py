@@ -22,7 +22,7 @@ from app.core.platform.errors import StorageCorrupt
 from app.core.platform.migrations import current_revision
 from app.core.runtime import Runtime
 from app.core.storage import Storage
-from app.core.storage.gc.retention import RETENTION_SECONDS, Retention, retain
+from app.core.storage.deletion.retention import RETENTION_SECONDS, Retention, retain
 
 _READERS = 8  # a bucket answers slowly, but many at once
 _RENEW_SECONDS = RETENTION_SECONDS / 10

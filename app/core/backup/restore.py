@@ -19,7 +19,7 @@ from app.core.platform.migrations import is_ancestor
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 from app.core.storage import Storage
-from app.core.storage.gc.owners import KINDS
+from app.core.storage.deletion.owners import KINDS
 from app.core.storage.keys import prefix_of
 
 _BLOCK = 1024 * 1024
@@ -79,11 +79,11 @@ def _write_files(storage: Storage, path: Path, progress: Progress) -> None:
             with storage.writing(key) as file:
                 shutil.copyfileobj(member.file, file, _BLOCK)
         if waiting == 500:
-            batch.keep()
+            batch.flush()
             waiting = 0
         done += 1
         progress("files", done)
-    batch.keep()
+    batch.flush()
 
 
 def _write_rows(session: Session, path: Path, counts: dict[str, int], progress: Progress) -> None:

@@ -21,7 +21,7 @@ from app.core.platform.tables import (
     Image,
     Job,
 )
-from app.core.storage.blobs import schedule_deletion
+from app.core.storage.deletion.cleanup import schedule_deletion
 from app.core.storage.keys import job_folder
 
 T = TypeVar("T")

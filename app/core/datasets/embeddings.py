@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.core.platform.locks import lock_name
+from app.core.platform.db import lock_name
 from app.core.platform.tables import Embedding
 
 

@@ -12,7 +12,7 @@ from app.core.platform.activity import report_activity
 from app.core.platform.errors import DatasetInUse, NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.tables import OPEN, Dataset, DatasetIssue, Image, Job
-from app.core.storage.blobs import schedule_deletion
+from app.core.storage.deletion.cleanup import schedule_deletion
 
 _PAGE = 2_000
 _REMOVE_ROWS = 20_000

@@ -7,12 +7,12 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.platform.clock import db_now
@@ -29,21 +29,21 @@ from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Upload
 from app.core.storage import Storage, raise_if_full
+from app.core.storage.base import delete_old_files
 from app.core.storage.keys import UPLOADS, upload_key
 
 _HOUR = 3600.0
 _LOCK_SECONDS = 5.0  # the end of a connection that broke is noticed within this time
 
 
-def remove_stale(settings: Settings) -> None:
-    """What senders have left on this host. Nobody else comes by here, if others keep the files."""
-    if settings.staging_dir == settings.blob_dir / UPLOADS or not settings.staging_dir.is_dir():
-        return
-    long_ago = time.time() - settings.upload_hours * _HOUR
-    for path in settings.staging_dir.iterdir():
-        with suppress(FileNotFoundError):
-            if path.stat().st_mtime < long_ago:
-                path.unlink()
+def delete_stale_files(settings: Settings) -> None:
+    """Deletes abandoned uploads from the staging folder of this host.
+
+    A folder inside the blobs is the collector's; the worker does not see any other.
+    """
+    folder = settings.staging_dir
+    if folder != settings.blob_dir / UPLOADS and folder.is_dir():
+        delete_old_files(folder, time.time() - settings.upload_hours * _HOUR)
 
 
 def create_upload(
@@ -192,19 +192,6 @@ def delete_upload(db: Database, files: UploadFiles, tenant: str, upload_id: str)
     with db.write() as session:
         session.delete(get_upload(session, tenant, upload_id, lock=True))
     files.delete(upload_id)
-
-
-def remove_expired(db: Database, files: UploadFiles) -> int:
-    """Deletes expired uploads. Files that a crash left without a row go with the garbage."""
-    over = Upload.expires_at <= db_now()
-    with db.read() as session:
-        if session.scalar(select(Upload.id).where(over).limit(1)) is None:
-            return 0  # the usual case takes no write lock
-    with db.write() as session:
-        expired = session.scalars(delete(Upload).where(over).returning(Upload.id)).all()
-    for upload_id in expired:
-        files.delete(upload_id)
-    return len(expired)
 
 
 def _try_open(path: Path) -> IO[bytes] | None:

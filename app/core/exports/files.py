@@ -10,7 +10,7 @@ from app.core.platform.db import Database
 from app.core.platform.errors import NotFound
 from app.core.platform.tables import Export
 from app.core.storage import Storage
-from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage.deletion.retention import delete_unless_retained
 
 _NAME_BYTES = 80
 

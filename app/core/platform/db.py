@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
@@ -75,6 +75,14 @@ def _reader(engine: Engine) -> Iterator[Session]:
             if not is_gone(error):
                 raise
             session.invalidate()
+
+
+def lock_name(session: Session, name: str) -> None:
+    """Locks a name until this writing transaction ends, where there is no row to lock."""
+    if session.get_bind().dialect.name == "postgresql":
+        # SQLite has one writer at a time anyway.
+        lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
+        session.execute(lock, {"name": name})
 
 
 def is_gone(error: DBAPIError) -> bool:

@@ -113,7 +113,7 @@ def test_a_file_of_no_kind_is_refused(make_instance: MakeInstance, tmp_path: Pat
     with (tmp_path / "a.tar").open("wb") as file:
         archive = ArchiveWriter(file)
         archive.add("files/../escaped", b"x")
-        archive.finish({"revision": "0005", "tables": {}})
+        archive.finish({"revision": "0001", "tables": {}})
     with pytest.raises(BackupInvalid, match="no known kind"):
         restore_backup(empty, tmp_path / "a.tar")
     assert not (tmp_path / "escaped").exists()

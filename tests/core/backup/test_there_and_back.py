@@ -13,7 +13,7 @@ from app.core.platform.errors import NotEmpty
 from app.core.platform.tables import ApiKey, Image, Job, JobLog, RetentionLock, Worker
 from app.core.storage.keys import blob_key
 from tests.core.backup.instances import MakeInstance, files, fill, rows
-from tests.core.storage.gc.tomorrow import collected
+from tests.core.storage.deletion.collecting import collected
 
 LAPTOP, HOST = ("sqlite", "folder"), ("postgresql", "folder")
 CLUSTER = ("postgresql", "bucket")
@@ -161,7 +161,7 @@ def test_nothing_is_collected_while_files_are_copied(
 ) -> None:
     """Everything is deleted between the snapshot and the first copy."""
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
-    world = fill(full)
+    service = fill(full)
     with full.db.write() as session:
         session.execute(update(Job).values(status="succeeded"))
     before = rows(full), files(full)
@@ -169,7 +169,7 @@ def test_nothing_is_collected_while_files_are_copied(
 
     def delete_first(self: making._Copying, keys: object) -> None:
         for number in (0, 1):
-            world.delete_dataset(number)
+            service.delete_dataset(number)
         collected(full)
         real(self, keys)  # type: ignore[arg-type]
 

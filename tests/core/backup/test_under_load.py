@@ -25,8 +25,8 @@ class _Writer:
         self.thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> "_Writer":
-        self.world = fill(self.runtime)
-        self.world.end_all_jobs()
+        self.service = fill(self.runtime)
+        self.service.end_all_jobs()
         self.thread.start()
         return self
 
@@ -43,12 +43,12 @@ class _Writer:
 
     def _work(self) -> None:
         number = self.rounds
-        self.world.store_bytes(number, number)
-        self.world.write_rows()
-        self.world.start_job(number)
-        self.world.end_job(0, well=number % 3 > 0)
+        self.service.store_bytes(number, number)
+        self.service.write_rows()
+        self.service.start_job(number)
+        self.service.end_job(0, succeeded=number % 3 > 0)
         if number % 4 == 3:
-            self.world.delete_dataset(number)
+            self.service.delete_dataset(number)
         self.rounds += 1
 
 

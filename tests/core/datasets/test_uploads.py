@@ -9,10 +9,9 @@ import pytest
 
 from app.core.datasets.uploads import (
     create_upload,
+    delete_stale_files,
     delete_upload,
     get_upload,
-    remove_expired,
-    remove_stale,
     store_upload,
 )
 from app.core.jobs.requests.ingest import create_ingest_job
@@ -20,11 +19,12 @@ from app.core.platform.errors import BodyTooLarge, NotFound, UploadIncomplete, U
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Dataset, Upload
 from app.core.runtime import Runtime
+from app.core.storage.deletion.cleanup import delete_expired_uploads
 from app.core.storage.keys import upload_key
 from tests.buckets import any_storage
 from tests.conftest import MakeSettings
 from tests.core.conftest import MakeDataset
-from tests.core.storage.gc.tomorrow import collected
+from tests.core.storage.deletion.collecting import collected
 
 
 def _create(runtime: Runtime, hours: float) -> Upload:
@@ -34,6 +34,10 @@ def _create(runtime: Runtime, hours: float) -> Upload:
     return upload
 
 
+def _expire(runtime: Runtime) -> int:
+    return delete_expired_uploads(runtime.db, runtime.storage, runtime.settings)
+
+
 def test_an_upload_lives_for_its_time(any_runtime: Runtime) -> None:
     alive, over = _create(any_runtime, 1), _create(any_runtime, -1)
     with any_runtime.db.read() as session:
@@ -41,10 +45,10 @@ def test_an_upload_lives_for_its_time(any_runtime: Runtime) -> None:
         for tenant, upload_id in (("t", over.id), ("other", alive.id), ("t", "up_none")):
             with pytest.raises(NotFound):
                 get_upload(session, tenant, upload_id)
-    assert remove_expired(any_runtime.db, any_runtime.uploads) == 1
+    assert _expire(any_runtime) == 1
     assert any_runtime.uploads.offset(alive) == 3
     assert not any_runtime.storage.exists(upload_key(over.id))
-    assert remove_expired(any_runtime.db, any_runtime.uploads) == 0
+    assert _expire(any_runtime) == 0
 
 
 def test_files_without_an_owner_go(any_runtime: Runtime, make_dataset: MakeDataset) -> None:
@@ -111,11 +115,11 @@ def test_who_waited_for_the_end_writes_nothing_more(make_settings: MakeSettings)
 
 def test_what_senders_left_on_this_host_goes(make_settings: MakeSettings, tmp_path: Path) -> None:
     settings = make_settings(upload_dir=tmp_path / "staging")
-    remove_stale(settings)
+    delete_stale_files(settings)
     settings.staging_dir.mkdir()
     for name, hours in (("old", 49), ("young", 47)):
         (settings.staging_dir / name).write_bytes(b"half")
         then = time.time() - hours * 3600
         os.utime(settings.staging_dir / name, (then, then))
-    remove_stale(settings)
+    delete_stale_files(settings)
     assert [path.name for path in settings.staging_dir.iterdir()] == ["young"]

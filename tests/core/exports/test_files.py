@@ -12,7 +12,7 @@ from app.core.platform.tables import Clustering, Dataset, Export, Job
 from app.core.runtime import Runtime
 from app.core.storage.keys import export_key
 from tests.core.labeled_rows import State, add_images, store_history
-from tests.core.storage.gc.tomorrow import collected
+from tests.core.storage.deletion.collecting import collected
 
 
 @pytest.fixture

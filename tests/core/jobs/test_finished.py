@@ -23,7 +23,7 @@ from app.core.platform.tables import (
     WebhookDelivery,
 )
 from app.core.runtime import Runtime
-from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage.deletion.retention import delete_unless_retained
 from tests.core.conftest import MakeJob
 from tests.core.job_steps import beat, cancel_job, claim_job, end_job, reload_job
 

@@ -16,7 +16,7 @@ from app.core.runtime import Runtime
 from tests.core.clustering_rows import store
 from tests.core.conftest import MakeDataset, MakeJob
 from tests.core.models.rows import add, point
-from tests.core.storage.gc.tomorrow import collected
+from tests.core.storage.deletion.collecting import collected
 
 
 def _delete(runtime: Runtime, version: int) -> list[str]:

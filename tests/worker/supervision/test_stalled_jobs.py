@@ -52,7 +52,7 @@ def block_first_image(runtime: Runtime, dataset_id: str) -> Path:
 def block(runtime: Runtime, key: str) -> Path:
     """A pipe without a writer in the place of a file."""
     assert isinstance(runtime.storage, LocalStorage)
-    path = runtime.storage.place(key)
+    path = runtime.storage.resolve(key)
     path.unlink()
     os.mkfifo(path)
     return path
