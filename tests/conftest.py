@@ -26,7 +26,7 @@ from sqlalchemy import create_engine, text
 from app.core.platform import idempotency, logs
 from app.core.platform.db import Database
 from app.core.platform.migrations import upgrade
-from app.core.platform.permissions import users_umask
+from app.core.platform.processes import users_umask
 from app.core.platform.settings import Settings, get_settings
 from app.core.platform.tables import Base
 from app.core.runtime import Runtime

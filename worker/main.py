@@ -8,7 +8,7 @@ from celery.signals import setup_logging, worker_ready, worker_shutdown, worker_
 from app.core.jobs.queue import RUN_JOB
 from app.core.platform import tracing
 from app.core.platform.logs import configure_logging
-from app.core.platform.permissions import restrict_new_files
+from app.core.platform.processes import restrict_new_files
 from app.core.platform.settings import get_settings
 from app.core.runtime import Runtime
 from app.core.storage.deletion.cleanup import delete_temporary_files

@@ -61,8 +61,8 @@ def test_a_slow_statement_is_not_a_lost_database(postgres_url: str) -> None:
 
 
 def test_a_writer_that_is_stopped_keeps_its_rows_for_a_while_only(postgres_url: str) -> None:
-    zombie = Database(postgres_url, pause_seconds=0.5)
-    other = Database(postgres_url, statement_seconds=LONG_SECONDS, pause_seconds=LONG_SECONDS)
+    zombie = Database(postgres_url, idle_seconds=0.5)
+    other = Database(postgres_url, statement_seconds=LONG_SECONDS, idle_seconds=LONG_SECONDS)
     with other.write() as session:
         session.execute(text("CREATE TABLE held (n int)"))
         session.execute(text("INSERT INTO held VALUES (0)"))
@@ -85,7 +85,7 @@ def test_a_writer_that_is_stopped_keeps_its_rows_for_a_while_only(postgres_url: 
 
 def test_nobody_waits_for_a_row_until_it_is_theirs_to_keep(postgres_url: str) -> None:
     """A process that is stopped in several transactions would hold the row in each, in turn."""
-    db, impatient = (Database(postgres_url, pause_seconds=s) for s in (LONG_SECONDS, 2.0))
+    db, impatient = (Database(postgres_url, idle_seconds=s) for s in (LONG_SECONDS, 2.0))
     with db.write() as session:
         session.execute(text("CREATE TABLE wanted (n int)"))
         session.execute(text("INSERT INTO wanted VALUES (0)"))
@@ -116,7 +116,7 @@ def test_what_was_read_is_read_even_if_the_server_goes_away(postgres_url: str) -
 
 
 def test_who_only_reads_may_take_a_break(postgres_url: str) -> None:
-    db = Database(postgres_url, pause_seconds=0.2)
+    db = Database(postgres_url, idle_seconds=0.2)
     with db.read() as session:
         session.execute(text("SELECT 1"))
         time.sleep(0.6)

@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from app.core.platform import migrations
 from app.core.platform.db import Database
-from migrations.while_used import create_index, drop_index
+from migrations.concurrent_indexes import create_index, drop_index
 from tests.core.migration_rules import Schema, Shape, breaks, is_contract, long_locks, schema
 
 _RELEASED = "0001"  # the tables of the first release

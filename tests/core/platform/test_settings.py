@@ -118,7 +118,7 @@ def test_a_storage_that_is_no_bucket_is_refused(url: str) -> None:
 
 
 def test_a_key_without_its_secret_is_refused() -> None:
-    with pytest.raises(ValidationError, match="go together"):
+    with pytest.raises(ValidationError, match="or neither"):
         Settings(s3_access_key="who")
 
 

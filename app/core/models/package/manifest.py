@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from app.core.models.package import MANIFEST_FILE
+from app.core.models.package.untrusted_json import parse_json
 from app.core.platform.errors import ModelFileInvalid
-from app.core.platform.untrusted_json import parse_json
 from temi.config import Precision, TrainConfig
 from temi.errors import InvalidConfig
 

@@ -14,9 +14,9 @@ from app.core.models.files import BACKBONE_FILE, MODEL_FILE
 from app.core.models.package import CHECKSUMS_FILE, MANIFEST_FILE
 from app.core.models.package.manifest import Manifest, parse_manifest
 from app.core.models.package.tensors import check_backbone, check_head
+from app.core.models.package.untrusted_json import parse_json
 from app.core.platform.errors import ModelFileInvalid
 from app.core.platform.settings import MiB
-from app.core.platform.untrusted_json import parse_json
 from app.core.storage import Storage
 from temi.backbones.catalog import list_backbones
 
