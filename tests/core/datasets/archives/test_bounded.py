@@ -78,7 +78,7 @@ def test_a_member_without_its_holes_is_the_only_one_to_go(write: Write) -> None:
     for data in (attacks.sparse_size(10**15), attacks.sparse_map(1)):
         told = read(data[:-1024] + pictured, write)
         assert told == [
-            "image_undecodable: Stored without its holes; pack it without --sparse.",
+            "image_undecodable: It is a sparse file; create the tar without --sparse.",
             "3 bytes",
         ]
 
@@ -111,7 +111,7 @@ def test_deflate_of_a_forged_size(write: Write) -> None:
     (told,) = read(bytes(data), write)
     assert (
         told
-        == "image_undecodable: Cannot be unpacked: it has more than the 10 bytes that it claims"
+        == "image_undecodable: It cannot be unpacked: it has more than the 10 bytes that it claims"
     )
 
 

@@ -99,9 +99,9 @@ def test_what_does_not_answer_well(base: str, path: str) -> None:
 def test_nobody_there() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        with pytest.raises(UrlUnreachable, match="cannot be reached"):
+        with pytest.raises(UrlUnreachable, match="cannot be fetched"):
             _fetcher().fetch(f"http://127.0.0.1:{probe.getsockname()[1]}/")
-    with pytest.raises(UrlUnreachable, match="not known"):
+    with pytest.raises(UrlUnreachable, match="cannot be resolved"):
         _fetcher().fetch("http://no-such-host.invalid/")
 
 
