@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, event, text
 
 from app.core.clusterings import revisions
-from app.core.clusterings.operations import Exclude, Merge, Move, Operation, Rename, Undo, perform
+from app.core.clusterings.operations import (
+    Exclude,
+    Merge,
+    Move,
+    Operation,
+    Rename,
+    Undo,
+    apply_operation,
+)
 from app.core.clusterings.revisions import (
     LabeledImage,
     iterate_labeled,
@@ -125,7 +133,7 @@ def test_real_operations_can_be_looked_behind(any_runtime: Runtime) -> None:
     seen = [_snapshot(any_runtime, clustering.id)]
     for step in steps:
         with any_runtime.db.write() as session:
-            perform(session, "default", clustering.id, step)
+            apply_operation(session, "default", clustering.id, step)
         seen.append(_snapshot(any_runtime, clustering.id))
     assert len({str(snapshot) for snapshot in seen}) == 5  # and back again
     with any_runtime.db.read() as session:

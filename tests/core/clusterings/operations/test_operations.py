@@ -14,9 +14,9 @@ from app.core.clusterings.operations import (
     Rename,
     Split,
     Undo,
-    perform,
+    apply_operation,
 )
-from app.core.clusterings.operations import edit as edit_module
+from app.core.clusterings.operations import editor as editor_module
 from app.core.clusterings.rows import refresh_clusters
 from app.core.platform.errors import InvalidRequest, NotFound, NothingToUndo, RevisionStale
 from app.core.platform.tables import (
@@ -228,7 +228,7 @@ def test_images_of_another_clustering_are_refused(any_runtime: Runtime, stored: 
 
 def test_another_tenant_sees_nothing(any_runtime: Runtime, stored: Stored) -> None:
     with any_runtime.db.write() as session, pytest.raises(NotFound):
-        perform(session, "other", stored.clustering_id, Undo())
+        apply_operation(session, "other", stored.clustering_id, Undo())
 
 
 def test_other_clusterings_stay_as_they_are(any_runtime: Runtime, stored: Stored) -> None:
@@ -243,7 +243,7 @@ def test_other_clusterings_stay_as_they_are(any_runtime: Runtime, stored: Stored
 def test_many_values_go_in_several_statements(
     any_runtime: Runtime, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edit_module, "_CHUNK", 2)
+    monkeypatch.setattr(editor_module, "_CHUNK", 2)
     edit(any_runtime, stored, Move(image_ids=stored.images, new_cluster="x"))
     assert in_order(any_runtime, stored) == [4] * 6
     edit(any_runtime, stored, Undo())
@@ -266,7 +266,7 @@ def test_of_those_who_edit_at_once_one_succeeds(any_runtime: Runtime, stored: St
         operation = Rename(cluster_id=0, label=str(number))
         try:
             with any_runtime.db.write() as session:
-                perform(session, TENANT, stored.clustering_id, operation, revisions={1})
+                apply_operation(session, TENANT, stored.clustering_id, operation, revisions={1})
         except RevisionStale:
             return False
         return True
