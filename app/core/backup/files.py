@@ -1,4 +1,4 @@
-"""Which files belong to the rows of a snapshot."""
+"""The files that belong to the rows of a snapshot."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ _ROWS = 10_000
 
 
 def artifact_keys(session: Session, storage: Storage) -> Iterator[str]:
-    """Models and exports, then what saves work: features, and what jobs have got so far."""
+    """Models, exports and uploads, then features and files of jobs."""
     for version in session.scalars(select(ModelVersion)):
         yield from (f"{version.folder}/{name}" for name in version.files)
     yield from session.scalars(select(Export.storage_key))
@@ -41,12 +41,12 @@ def artifact_keys(session: Session, storage: Storage) -> Iterator[str]:
 
 
 def may_vanish(key: str) -> bool:
-    """What a running job removes itself once it has made something better of it."""
+    """Whether a running job may delete the file while the backup is created."""
     return prefix_of(key) in (JOBS, EMBEDDINGS, UPLOADS, LISTINGS)
 
 
 def image_keys(session: Session) -> Iterator[str]:
-    """Each once: images with the same bytes share them."""
+    """Each key once: images with the same bytes share them."""
     hashes = select(Image.sha256).order_by(Image.sha256).execution_options(yield_per=_ROWS)
     before = None
     for sha256 in session.scalars(hashes):

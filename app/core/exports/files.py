@@ -1,4 +1,4 @@
-"""Finished exports: a row and a file each."""
+"""Rows and files of finished exports."""
 
 import re
 
@@ -16,7 +16,7 @@ _NAME_BYTES = 80
 
 
 def export_filename(dataset_name: str, revision: int, format_: str) -> str:
-    """`holiday-photos-rev3.parquet`"""
+    """For example `holiday-photos-rev3.parquet`."""
     words = re.sub(r"\W+", "-", dataset_name).encode()[:_NAME_BYTES].decode(errors="ignore")
     return f"{words.strip('-_') or 'dataset'}-rev{revision}{FORMATS[format_].ending}"
 

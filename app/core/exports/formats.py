@@ -1,4 +1,4 @@
-"""All formats by name."""
+"""The export formats by name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from app.core.exports import (
 )
 from app.core.exports.source import ExportSource
 
-_ROWS, _IMAGES = 2_000, 100  # a page: whoever copies images tells more often how far it is
+_ROWS, _IMAGES = 2_000, 100  # per page; smaller with images, to report progress more often
 
 
 @dataclass(frozen=True)
 class ExportFormat:
-    ending: str  # of the file's name
+    ending: str  # of the file name
     media_type: str
     write: Callable[[ExportSource, IO[bytes]], None]
     page: int = _ROWS

@@ -1,4 +1,4 @@
-"""A backup that is not what was written is refused before anything is done with it."""
+"""A damaged backup is refused before anything is restored."""
 
 import io
 import random
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.core.backup.archive import ArchiveWriter, read_members, verify
-from app.core.backup.create import make_backup
+from app.core.backup.create import create_backup
 from app.core.backup.restore import restore_backup
 from app.core.platform.errors import BackupInvalid
 from tests.core.backup.instances import MakeInstance, fill, rows
@@ -49,7 +49,7 @@ def test_every_changed_byte_is_noticed_or_means_nothing(
 ) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
     fill(full)
-    make_backup(full, tmp_path / "b.tar")
+    create_backup(full.db, full.storage, tmp_path / "b.tar")
     whole = (tmp_path / "b.tar").read_bytes()
     manifest = verify(tmp_path / "b.tar")
     contents = [member.file.read() for member in read_members(tmp_path / "b.tar")]
@@ -65,7 +65,7 @@ def test_every_changed_byte_is_noticed_or_means_nothing(
         except BackupInvalid:
             refused += 1
             with pytest.raises(BackupInvalid):
-                restore_backup(empty, damaged)
+                restore_backup(empty.db, empty.storage, damaged)
     assert refused > 40
     assert rows(empty) == nothing
     assert list(empty.storage.list("models")) == []
@@ -105,7 +105,7 @@ def test_a_backup_of_a_later_release_is_refused(
     with (tmp_path / "a.tar").open("wb") as file:
         ArchiveWriter(file).finish({"revision": revision, "tables": {}})
     with pytest.raises(BackupInvalid, match="later release"):
-        restore_backup(empty, tmp_path / "a.tar")
+        restore_backup(empty.db, empty.storage, tmp_path / "a.tar")
 
 
 def test_a_file_of_no_kind_is_refused(make_instance: MakeInstance, tmp_path: Path) -> None:
@@ -114,6 +114,6 @@ def test_a_file_of_no_kind_is_refused(make_instance: MakeInstance, tmp_path: Pat
         archive = ArchiveWriter(file)
         archive.add("files/../escaped", b"x")
         archive.finish({"revision": "0001", "tables": {}})
-    with pytest.raises(BackupInvalid, match="no known kind"):
-        restore_backup(empty, tmp_path / "a.tar")
+    with pytest.raises(BackupInvalid, match="unknown kind"):
+        restore_backup(empty.db, empty.storage, tmp_path / "a.tar")
     assert not (tmp_path / "escaped").exists()

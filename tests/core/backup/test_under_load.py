@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from app.core.backup.create import make_backup
+from app.core.backup.create import create_backup
 from app.core.backup.restore import restore_backup
 from app.core.platform.tables import Clustering, Dataset, Image
 from app.core.runtime import Runtime
@@ -58,13 +58,13 @@ def test_one_moment(make_instance: MakeInstance, tmp_path: Path, source: str, ta
     with _Writer(full) as writer:
         for number in range(3):
             before = writer.rounds
-            made = make_backup(full, tmp_path / f"{number}.tar")
+            made = create_backup(full.db, full.storage, tmp_path / f"{number}.tar")
             assert made.missing == []
             wait_until(lambda enough=before + 3: writer.rounds >= enough or writer.error)  # type: ignore[misc]
     assert writer.error is None
     for number in range(3):
         empty = make_instance(f"empty{number}", target)
-        restore_backup(empty, tmp_path / f"{number}.tar")
+        restore_backup(empty.db, empty.storage, tmp_path / f"{number}.tar")
         _check_whole(empty)
 
 

@@ -1,4 +1,4 @@
-"""A thousand flipped bits, and other damage: whatever is not what was registered is not loaded."""
+"""Damaged model files (a thousand flipped bits, and more) are not loaded."""
 
 import pickle
 from collections.abc import Callable

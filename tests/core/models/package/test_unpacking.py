@@ -58,11 +58,13 @@ def test_fields_of_a_newer_service_are_kept(runtime: Runtime) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"x", b"PK\x05\x06", b"no zip at all" * 100])
 def test_what_is_no_zip(runtime: Runtime, data: bytes) -> None:
-    _refused(runtime.storage, data, "cut short, or it is no model")
+    _refused(runtime.storage, data, "truncated or not a model file")
 
 
 def test_an_empty_zip(runtime: Runtime) -> None:
-    _refused(runtime.storage, archive([]), "lacks checksums.json, manifest.json, model.safetensors")
+    _refused(
+        runtime.storage, archive([]), "has no checksums.json, manifest.json, model.safetensors"
+    )
 
 
 @settings(max_examples=60)
@@ -72,7 +74,7 @@ def test_a_file_that_was_cut_short(
 ) -> None:
     storage, whole = LocalStorage(tmp_path_factory.mktemp("cut")), packed(parts())
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
-    _refused(storage, cut, "cut short")
+    _refused(storage, cut, "truncated")
 
 
 @settings(max_examples=200)
@@ -98,7 +100,7 @@ def test_a_flipped_bit_is_found(
 )
 def test_foreign_members(runtime: Runtime, name: str) -> None:
     data = archive([*with_checksums(parts()), (name, b"x")])
-    _refused(runtime.storage, data, "no part of a model|lists more members")
+    _refused(runtime.storage, data, "not part of a model|lists more members")
     assert not list(runtime.storage.list("models"))
 
 
@@ -112,7 +114,7 @@ def test_a_member_twice(runtime: Runtime) -> None:
 @pytest.mark.parametrize("missing", ["manifest.json", "model.safetensors", "checksums.json"])
 def test_a_missing_member(runtime: Runtime, missing: str) -> None:
     members = [(name, data) for name, data in with_checksums(parts()) if name != missing]
-    _refused(runtime.storage, archive(members), f"lacks {missing}")
+    _refused(runtime.storage, archive(members), f"has no {missing}")
 
 
 def test_a_bomb(runtime: Runtime) -> None:
