@@ -106,10 +106,10 @@ def test_jobs_that_no_worker_takes_are_a_warning(any_runtime: Runtime, make_job:
     _age(any_runtime, job, queued=300, hinted=300)
     found = health.check()["workers"]
     assert (found.ok, found.status) == (True, "warning")
-    assert found.detail == "1 jobs wait, the oldest for 300 s, and no worker looks for them"
+    assert found.detail == "1 jobs are queued, the oldest for 300 s, and no worker checks for them"
 
     _age(any_runtime, job, queued=300, hinted=-30)
-    assert "look for them but take none" in str(health.check()["workers"].detail)
+    assert "check for them but claim none" in str(health.check()["workers"].detail)
 
     busy = make_job()
     with any_runtime.db.write() as session:
@@ -130,7 +130,7 @@ def test_jobs_that_need_what_no_worker_takes_are_a_warning(
     _age(any_runtime, waiting, queued=300, hinted=-30)
     found = health.check()["workers"]
     assert (found.ok, found.status) == (True, "warning")
-    assert found.detail == "jobs wait for gpu, and no worker takes that"
+    assert found.detail == "jobs are queued for gpu, and no worker has it"
 
 
 def test_a_frozen_database(make_settings: MakeSettings, postgres_url: str) -> None:
@@ -141,7 +141,7 @@ def test_a_frozen_database(make_settings: MakeSettings, postgres_url: str) -> No
         for _ in range(2):
             found = health.check()
             assert found["database"].status == "failed"
-            assert "no answer for" in str(found["database"].detail)  # it was not waited for
+            assert "no response for" in str(found["database"].detail)  # it was not waited for
             assert found["workers"].status == "unknown"
             assert found["storage"].ok
     _soon(health)

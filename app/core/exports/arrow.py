@@ -2,12 +2,14 @@
 
 import io
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from app.core.clusterings.revisions import LabeledImage
-from app.core.exports.rows import reader, to_json
+from app.core.exports.rows import IMAGES, reader, to_json
+from app.core.exports.source import ExportSource
 
 _TYPES = {
     "image_id": pa.string(),
@@ -25,6 +27,22 @@ _TYPES = {
     "attributes": pa.string(),  # JSON: keys differ between images
 }
 _NULLABLE = {"cluster_id", "label", "true_label"}
+_GROUP_ROWS = 32_000
+_GROUP_BYTES = 16 * 1024 * 1024  # attributes may be long
+
+
+def write_parquet(source: ExportSource, file: IO[bytes]) -> None:
+    """Row groups of bounded size."""
+    schema = arrow_schema(IMAGES, source.facts)
+    group: list[pa.RecordBatch] = []
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        for page in source.pages():
+            group.append(to_batch(page, schema))
+            if _is_full(group):
+                writer.write_table(pa.Table.from_batches(group))
+                group = []
+        if group:
+            writer.write_table(pa.Table.from_batches(group))
 
 
 def arrow_schema(columns: tuple[str, ...], facts: dict[str, str]) -> pa.Schema:
@@ -50,6 +68,12 @@ def arrow_chunks(pages: Iterable[list[LabeledImage]], schema: pa.Schema) -> Iter
             writer.write_batch(to_batch(page, schema))
             yield sink.take()
     yield sink.take()
+
+
+def _is_full(group: list[pa.RecordBatch]) -> bool:
+    rows: int = sum(batch.num_rows for batch in group)
+    size: int = sum(batch.nbytes for batch in group)
+    return rows >= _GROUP_ROWS or size >= _GROUP_BYTES
 
 
 class _Sink(io.RawIOBase):
