@@ -27,8 +27,8 @@ def call_bounded(function: str, *arguments: str) -> Any:
         cwd=_ROOT,
         env={**os.environ, "PYTHONPATH": str(_ROOT)},
     )
-    told = done.stderr.strip().splitlines()[-1:] or [f"signal {-done.returncode}"]
-    assert done.returncode == 0, f"not within the limits of memory and time: {told[0][:500]}"
+    error = done.stderr.strip().splitlines()[-1:] or [f"signal {-done.returncode}"]
+    assert done.returncode == 0, f"not within the limits of memory and time: {error[0][:500]}"
     return json.loads(done.stdout)
 
 

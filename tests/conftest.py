@@ -78,14 +78,14 @@ def _is_long(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """All that was imported stays to the end: no later collection has to look at it again."""
+    """Imported modules stay to the end: later garbage collections skip them."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
 
 
 def pytest_sessionfinish() -> None:
-    gc.unfreeze()  # libraries look for leaks when the process ends
+    gc.unfreeze()  # libraries check for leaks when the process ends
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -187,7 +187,7 @@ def postgres_url(postgres_database: str) -> Iterator[str]:
     yield postgres_database
     db = Database(postgres_database)
     with db.write() as session:
-        # whoever still holds a lock is a leftover of this test
+        # a connection that still holds a lock is left from this test
         session.execute(
             text(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "

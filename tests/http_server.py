@@ -62,7 +62,7 @@ def running_server(settings: Settings, app: Any = None) -> Iterator[RawClient]:
 
 
 def read_all(opened: socket.socket) -> bytes:
-    """Until the end of the connection, however it ends."""
+    """Until the connection ends."""
     parts = []
     try:
         while part := opened.recv(65536):

@@ -27,7 +27,7 @@ class Promises:
     """The rows of one scenario: each is written down before it is judged."""
 
     node: pytest.Item
-    told: bool = False
+    reported: bool = False
 
     def keep(self, promise: str, asked: str, reached: str, *, kept: bool) -> None:
         self.keep_all(Row(promise, asked, reached, kept))
@@ -42,12 +42,12 @@ class Promises:
         )
 
     def close(self) -> None:
-        if not self.told:
+        if not self.reported:
             self._write_down(Row(self.node.name, "a figure", "none: it ended early", kept=False))
 
     def _write_down(self, row: Row) -> None:
         """Where it also reaches the summary if scenarios run in several processes."""
-        self.told = True
+        self.reported = True
         self.node.user_properties.append((_PROPERTY, list(row.cells)))
 
 

@@ -1,4 +1,4 @@
-"""Real servers for the tests: started in a folder of their own, gone when the tests are."""
+"""Real servers for the tests, each in its own folder, stopped at the end."""
 
 import os
 import random

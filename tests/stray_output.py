@@ -40,9 +40,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """A process of pytest-xdist has ended; without its output if it died."""
-    told = getattr(node, "workeroutput", {}).get("stray_output", "")
-    if told.strip():
-        node.config.stash[_gathered][node.gateway.id] = told
+    output = getattr(node, "workeroutput", {}).get("stray_output", "")
+    if output.strip():
+        node.config.stash[_gathered][node.gateway.id] = output
 
 
 def pytest_terminal_summary(
@@ -50,6 +50,6 @@ def pytest_terminal_summary(
 ) -> None:
     if exitstatus == pytest.ExitCode.OK:
         return
-    for name, told in config.stash.get(_gathered, {}).items():
+    for name, output in config.stash.get(_gathered, {}).items():
         terminalreporter.section(f"written between tests by {name}")
-        terminalreporter.write_line(told)
+        terminalreporter.write_line(output)

@@ -71,5 +71,5 @@ def end(process: "subprocess.Popen[bytes] | psutil.Popen") -> None:
 
 
 def as_variables(settings: dict[str, object]) -> dict[str, str]:
-    """Settings as the environment of a process of their own."""
+    """Settings as the environment of another process."""
     return {f"TEMI_{name.upper()}": str(value) for name, value in settings.items()}

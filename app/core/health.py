@@ -17,6 +17,7 @@ from sqlalchemy import text
 from app.core.jobs.queue import check_broker
 from app.core.jobs.queue_stats import QueueStats, read_queue_stats
 from app.core.jobs.workers import taken_resources
+from app.core.platform.db import Database
 from app.core.platform.migrations import is_current
 from app.core.platform.probe import CheckResult, PendingProbe, Probe
 from app.core.platform.resources import needs_of
@@ -38,13 +39,13 @@ class Check:
     hint: str
 
 
-def _check_database(runtime: Runtime) -> None:
-    with runtime.db.read() as session:
+def _check_database(db: Database) -> None:
+    with db.read() as session:
         session.execute(text("SELECT 1"))
 
 
-def _check_migrations(runtime: Runtime) -> None:
-    if not is_current(runtime.db):
+def _check_migrations(db: Database) -> None:
+    if not is_current(db):
         raise RuntimeError("the tables are not those of this version")
 
 
@@ -86,8 +87,11 @@ def _missing_resources(stats: QueueStats, taken: set[str]) -> str | None:
 
 
 CHECKS: dict[str, Check] = {
-    "database": Check(_check_database, "check TEMI_DATABASE_URL and that the database runs"),
-    "migrations": Check(_check_migrations, "run `temi db upgrade`"),
+    "database": Check(
+        lambda runtime: _check_database(runtime.db),
+        "check TEMI_DATABASE_URL and that the database runs",
+    ),
+    "migrations": Check(lambda runtime: _check_migrations(runtime.db), "run `temi db upgrade`"),
     "broker": Check(
         lambda runtime: check_broker(runtime.celery),
         "check TEMI_BROKER_URL and that the broker runs",

@@ -5,7 +5,7 @@ from app.core.jobs.lifecycle import Progress
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 
-GONE = -1.0  # a lease that has already run out
+GONE = -1.0  # an expired lease
 
 
 def claim_job(runtime: Runtime, job: Job, lease: float = 60.0, worker: str = "w") -> Job | None:

@@ -16,7 +16,7 @@ from sqlalchemy import Engine, inspect
 class Shape:
     """A table as far as older code can notice."""
 
-    columns: dict[str, tuple[str, bool, bool]]  # type, may be null, has a default of its own
+    columns: dict[str, tuple[str, bool, bool]]  # type, nullable, has a default
     unique: frozenset[tuple[str, ...]]
     references: frozenset[tuple[str, ...]]
     checks: frozenset[str]
@@ -49,14 +49,16 @@ def _shape(found: Any, table: str) -> Shape:
 
 def breaks(before: Schema, after: Schema) -> list[str]:
     """What code that knows the tables as they were would stumble over."""
-    problems = [f"table {name} is gone" for name in before.keys() - after.keys()]
+    problems = [f"table {name} is missing" for name in before.keys() - after.keys()]
     for name in before.keys() & after.keys():
         problems += [f"{name}: {problem}" for problem in _table_breaks(before[name], after[name])]
     return sorted(problems)
 
 
 def _table_breaks(before: Shape, after: Shape) -> list[str]:
-    problems = [f"column {name} is gone" for name in before.columns.keys() - after.columns.keys()]
+    problems = [
+        f"column {name} is missing" for name in before.columns.keys() - after.columns.keys()
+    ]
     for name, (type_, nullable, default) in after.columns.items():
         if name not in before.columns:
             if not nullable and not default:

@@ -44,7 +44,7 @@ def test_with_redis_all_is_well(make_settings: MakeSettings, redis_url: str) -> 
     assert _wrong(make_settings(broker_url=redis_url)) == {}
 
 
-def test_a_database_that_is_not_there(make_settings: MakeSettings) -> None:
+def test_a_missing_database(make_settings: MakeSettings) -> None:
     url = f"postgresql+psycopg://nobody@127.0.0.1:{free_port()}/none"
     found = _look(make_settings(database_url=url))
     assert {name: f.status for name, f in found.items() if not f.ok} == {
@@ -62,7 +62,7 @@ def test_a_database_without_tables(make_settings: MakeSettings, tmp_path: Path) 
     assert found["migrations"].hint == "run `temi db upgrade`"
 
 
-def test_a_broker_that_is_not_there(make_settings: MakeSettings) -> None:
+def test_an_unreachable_broker(make_settings: MakeSettings) -> None:
     wrong = _wrong(make_settings(broker_url=f"redis://127.0.0.1:{free_port()}/0"))
     assert list(wrong) == ["broker"]
 
@@ -98,7 +98,7 @@ def _age(runtime: Runtime, job: Job, queued: float, hinted: float) -> None:
         session.execute(update(Job).where(Job.id == job.id).values(**times))
 
 
-def test_jobs_that_no_worker_takes_are_a_warning(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_jobs_that_no_worker_claims_are_a_warning(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     health = Health(any_runtime)
     assert health.check()["workers"].status == "ok"
@@ -117,7 +117,7 @@ def test_jobs_that_no_worker_takes_are_a_warning(any_runtime: Runtime, make_job:
     assert health.check()["workers"].status == "ok"
 
 
-def test_jobs_that_need_what_no_worker_takes_are_a_warning(
+def test_jobs_without_a_worker_for_their_resource_are_a_warning(
     any_runtime: Runtime, make_job: MakeJob
 ) -> None:
     busy, waiting = make_job("ingest"), make_job("cluster")
@@ -160,5 +160,5 @@ def test_a_frozen_broker(make_settings: MakeSettings, redis_url: str) -> None:
 
 
 def _soon(health: Health) -> None:
-    """Once the server goes on, all is well again."""
+    """When the server continues, all checks succeed again."""
     wait_until(lambda: all(finding.ok for finding in health.check().values()), pause=0.2)

@@ -59,7 +59,7 @@ def recorded(session: Session) -> Iterator[None]:
 
 
 def _count_changes(connection: Connection) -> Callable[[], int]:
-    """Returns a function that tells how many rows the transaction has changed so far."""
+    """Returns a function that returns the number of rows changed since this call."""
     if connection.dialect.name == "sqlite":
         # The row count of SQLite's cursor is not yet known for statements with RETURNING.
         raw: Any = connection.connection.dbapi_connection

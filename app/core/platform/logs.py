@@ -52,7 +52,8 @@ def configure_logging(settings: Settings) -> None:
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(max(level, logging.WARNING))
-    logging.getLogger("kombu.connection").setLevel(logging.ERROR)  # else: no host name
+    # A filesystem broker has no host name, which kombu warns about.
+    logging.getLogger("kombu.connection").setLevel(logging.ERROR)
     adopt_libraries()
     logging.captureWarnings(True)
     _log_uncaught_exceptions()

@@ -14,7 +14,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 class StoredFile(NamedTuple):
-    """What `stat` and `list` tell of a file."""
+    """Key, size and time of a file."""
 
     key: str
     bytes: int

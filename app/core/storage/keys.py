@@ -33,7 +33,7 @@ def thumbnail_folder(sha256: str) -> str:
 
 
 def thumbnail_key(tenant: str, sha256: str, size: int) -> str:
-    """One per tenant: the latency of a shared one would tell that another tenant has the image."""
+    """Per tenant: the latency of shared ones would reveal that another tenant has the image."""
     owner = hashlib.sha256(tenant.encode()).hexdigest()[:16]
     return f"{thumbnail_folder(sha256)}/{owner}-{size}.webp"
 

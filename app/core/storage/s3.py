@@ -142,7 +142,7 @@ class S3Storage:
                 obstore.delete(self._bucket, found)
 
     def delete_unless_young(self, key: str, before: float) -> bool:
-        """The store tells whole seconds, so a file counts as one second younger."""
+        """The store has times in whole seconds, so a file counts as one second younger."""
         found = self.stat(key)
         if found is not None and found.modified + 1 > before:
             return False

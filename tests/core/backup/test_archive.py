@@ -34,7 +34,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         assert "manifest.json" in tar.getnames()
 
 
-def test_every_cut_is_noticed(tmp_path: Path) -> None:
+def test_every_truncation_is_detected(tmp_path: Path) -> None:
     _write(tmp_path / "a.tar", {"a": b"x" * 700, "b": b"y"})
     whole = (tmp_path / "a.tar").read_bytes()
     end = len(whole.rstrip(b"\0"))
@@ -44,7 +44,7 @@ def test_every_cut_is_noticed(tmp_path: Path) -> None:
             verify(tmp_path / "cut.tar")
 
 
-def test_every_changed_byte_is_noticed_or_means_nothing(
+def test_every_changed_byte_is_detected_or_harmless(
     make_instance: MakeInstance, tmp_path: Path
 ) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
@@ -87,7 +87,7 @@ def test_links_are_refused(tmp_path: Path) -> None:
         verify(tmp_path / "a.tar")
 
 
-def test_members_out_of_place_are_refused(tmp_path: Path) -> None:
+def test_members_in_the_wrong_order_are_refused(tmp_path: Path) -> None:
     _write(tmp_path / "a.tar", {"a": b"1"})
     with tarfile.open(tmp_path / "a.tar", "a") as tar:
         late = tarfile.TarInfo("b")
@@ -108,7 +108,7 @@ def test_a_backup_of_a_later_release_is_refused(
         restore_backup(empty.db, empty.storage, tmp_path / "a.tar")
 
 
-def test_a_file_of_no_kind_is_refused(make_instance: MakeInstance, tmp_path: Path) -> None:
+def test_a_file_of_unknown_kind_is_refused(make_instance: MakeInstance, tmp_path: Path) -> None:
     empty = make_instance("empty", "sqlite")
     with (tmp_path / "a.tar").open("wb") as file:
         archive = ArchiveWriter(file)

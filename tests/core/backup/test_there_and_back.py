@@ -21,12 +21,12 @@ WAYS = [(LAPTOP, LAPTOP), (LAPTOP, HOST), (HOST, LAPTOP), (LAPTOP, CLUSTER), (CL
 
 
 @pytest.mark.parametrize(("source", "target"), WAYS, ids="-".join)
-def test_all_rows_and_files_travel(
+def test_all_rows_and_files_are_restored(
     make_instance: MakeInstance, tmp_path: Path, source: tuple[str, str], target: tuple[str, str]
 ) -> None:
     full, empty = make_instance("full", *source), make_instance("empty", *target)
     fill(full)
-    full.storage.write("jobs/job_gone/checkpoint", b"nobody's")
+    full.storage.write("jobs/job_gone/checkpoint", b"unused")
     made = create_backup(full.db, full.storage, tmp_path / "b.tar")
     assert made.missing == []
     assert made.files == len(files(full)) - 1
@@ -36,12 +36,12 @@ def test_all_rows_and_files_travel(
     assert files(empty) == {
         key: data for key, data in files(full).items() if key != "jobs/job_gone/checkpoint"
     }
-    assert collected(empty) == set()  # all that was restored is somebody's
+    assert collected(empty) == set()  # every restored file has an owner
     with full.db.read() as session:
         assert session.scalars(select(RetentionLock)).all() == []
 
 
-def test_images_may_stay_where_they_are(make_instance: MakeInstance, tmp_path: Path) -> None:
+def test_a_backup_without_images(make_instance: MakeInstance, tmp_path: Path) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
     fill(full)
     create_backup(full.db, full.storage, tmp_path / "b.tar", images=False)
@@ -53,7 +53,7 @@ def test_images_may_stay_where_they_are(make_instance: MakeInstance, tmp_path: P
     }
 
 
-def test_jobs_that_ran_are_queued_with_a_new_fence(
+def test_running_jobs_are_queued_with_a_new_fence(
     make_instance: MakeInstance, tmp_path: Path
 ) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
@@ -77,7 +77,7 @@ def test_jobs_that_ran_are_queued_with_a_new_fence(
         assert claim(session, second.id, worker="x", lease_seconds=9) is not None
 
 
-def test_keys_travel_as_hashes(make_instance: MakeInstance, tmp_path: Path) -> None:
+def test_api_keys_are_restored_as_hashes(make_instance: MakeInstance, tmp_path: Path) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
     fill(full)
     create_backup(full.db, full.storage, tmp_path / "b.tar")
@@ -86,7 +86,9 @@ def test_keys_travel_as_hashes(make_instance: MakeInstance, tmp_path: Path) -> N
         assert after.scalar(select(ApiKey.sha256)) == before.scalar(select(ApiKey.sha256))
 
 
-def test_only_an_empty_instance_takes_it(make_instance: MakeInstance, tmp_path: Path) -> None:
+def test_a_backup_is_restored_only_into_an_empty_instance(
+    make_instance: MakeInstance, tmp_path: Path
+) -> None:
     full = make_instance("full", "sqlite")
     fill(full)
     create_backup(full.db, full.storage, tmp_path / "b.tar")
@@ -96,7 +98,7 @@ def test_only_an_empty_instance_takes_it(make_instance: MakeInstance, tmp_path: 
     assert rows(full) == before
 
 
-def test_a_restore_that_is_cut_short_leaves_an_empty_instance(
+def test_an_interrupted_restore_leaves_an_empty_instance(
     make_instance: MakeInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
@@ -116,9 +118,7 @@ def test_a_restore_that_is_cut_short_leaves_an_empty_instance(
     assert rows(empty) == rows(full)
 
 
-def test_a_backup_never_takes_the_place_of_another_file(
-    make_instance: MakeInstance, tmp_path: Path
-) -> None:
+def test_a_backup_does_not_replace_a_file(make_instance: MakeInstance, tmp_path: Path) -> None:
     full = make_instance("full", "sqlite")
     (tmp_path / "b.tar").write_bytes(b"precious")
     with pytest.raises(FileExistsError):
@@ -126,7 +126,7 @@ def test_a_backup_never_takes_the_place_of_another_file(
     assert (tmp_path / "b.tar").read_bytes() == b"precious"
 
 
-def test_a_backup_that_fails_leaves_nothing(
+def test_a_failed_backup_leaves_nothing(
     make_instance: MakeInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = make_instance("full", "sqlite")
@@ -143,7 +143,9 @@ def test_a_backup_that_fails_leaves_nothing(
         assert session.scalars(select(RetentionLock)).all() == []
 
 
-def test_bytes_that_were_lost_before_are_named(make_instance: MakeInstance, tmp_path: Path) -> None:
+def test_missing_bytes_are_listed_in_the_backup(
+    make_instance: MakeInstance, tmp_path: Path
+) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
     fill(full)
     with full.db.read() as session:

@@ -15,7 +15,7 @@ from tests.waiting import join, wait_until
 
 
 class _Writer:
-    """Ingests, clusters and deletes until it is told to stop."""
+    """Ingests, clusters and deletes until it is stopped."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -38,7 +38,7 @@ class _Writer:
         try:
             while not self.stopping.is_set():
                 self._work()
-        except Exception as error:  # noqa: BLE001 - told by the test, not by a thread
+        except Exception as error:  # noqa: BLE001 - raised by the test, not in the thread
             self.error = error
 
     def _work(self) -> None:
@@ -53,7 +53,9 @@ class _Writer:
 
 
 @pytest.mark.parametrize(("source", "target"), [("sqlite", "sqlite"), ("postgresql", "sqlite")])
-def test_one_moment(make_instance: MakeInstance, tmp_path: Path, source: str, target: str) -> None:
+def test_a_backup_under_load_is_one_snapshot(
+    make_instance: MakeInstance, tmp_path: Path, source: str, target: str
+) -> None:
     full = make_instance("full", source)
     with _Writer(full) as writer:
         for number in range(3):

@@ -36,7 +36,7 @@ def _thumbnails(runtime: Runtime) -> ReadThumbnail:
     return partial(get_thumbnail, runtime.storage, runtime.decoders, "t")
 
 
-def test_typical_and_doubtful_images(any_runtime: Runtime) -> None:
+def test_typical_and_borderline_images(any_runtime: Runtime) -> None:
     stored = store(any_runtime, [0] * 10 + [1])
     sheet = sheet_of(any_runtime, stored)
     assert (sheet.title, sheet.columns) == ("cluster 0", 2)

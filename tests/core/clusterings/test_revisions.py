@@ -66,7 +66,7 @@ def read(
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states=histories(), size=st.integers(1, 4))
-def test_every_revision_is_what_it_was(
+def test_every_revision_can_be_read_later(
     any_runtime: Runtime, states: list[State], size: int
 ) -> None:
     dataset = add_images(any_runtime, len(states[0].places))
@@ -107,7 +107,7 @@ def test_filters(any_runtime: Runtime) -> None:
 
 
 @pytest.mark.parametrize("revision", [0, -1, 3])
-def test_a_revision_that_never_was(any_runtime: Runtime, revision: int) -> None:
+def test_an_unknown_revision(any_runtime: Runtime, revision: int) -> None:
     dataset = add_images(any_runtime, 1)
     state = State((0,), {0: ("cats", True)})
     clustering = store_history(any_runtime, dataset.id, [state, state])
@@ -116,7 +116,7 @@ def test_a_revision_that_never_was(any_runtime: Runtime, revision: int) -> None:
     assert [error.field for error in caught.value.errors] == ["revision"]
 
 
-def test_real_operations_can_be_looked_behind(any_runtime: Runtime) -> None:
+def test_states_before_real_operations_can_be_read(any_runtime: Runtime) -> None:
     dataset = add_images(any_runtime, 6)
     clusters = {0: ("cats", True), 1: ("dogs", True), 2: ("birds", True)}
     clustering = store_history(any_runtime, dataset.id, [State((0, 1, 2, 0, 1, 2), clusters)])
@@ -184,7 +184,7 @@ def test_an_edit_between_two_pages_changes_nothing(
 
 
 @pytest.mark.parametrize("table", [Clustering, Image])
-def test_a_clustering_deleted_while_it_is_read_does_not_look_whole(
+def test_a_clustering_deleted_while_it_is_read_raises_an_error(
     any_runtime: Runtime, table: type[Any]
 ) -> None:
     dataset = add_images(any_runtime, 4)
@@ -203,7 +203,7 @@ def test_a_clustering_deleted_while_it_is_read_does_not_look_whole(
 
 
 def test_a_page_is_found_by_indices(any_runtime: Runtime) -> None:
-    """Whatever the size of the tables, a statement looks at a page's rows only."""
+    """A statement reads only the rows of a page, for any size of the tables."""
     dataset = add_images(any_runtime, 3_000)
     clusters = {0: ("cats", True), 1: ("dogs", True)}
     states = [State((place,) * 3_000, clusters) for place in (0, 1)]

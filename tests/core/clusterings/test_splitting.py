@@ -1,4 +1,4 @@
-"""A cluster is split by what its images look like, whatever the order of the stored features."""
+"""A cluster is split by the features of its images, in any order of the stored features."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def stored(any_runtime: Runtime) -> Stored:
     return store(any_runtime, [0] * 12 + [1] * 2)
 
 
-def test_parts_are_what_looks_alike(any_runtime: Runtime, stored: Stored) -> None:
+def test_similar_images_stay_together(any_runtime: Runtime, stored: Stored) -> None:
     save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
 
     row = edit(any_runtime, stored, Split(cluster_id=0, parts=3))
@@ -102,7 +102,7 @@ def test_old_features_of_a_dataset_that_has_changed(any_runtime: Runtime, stored
         edit(any_runtime, stored, Split(cluster_id=0))
 
 
-def test_features_that_are_gone(any_runtime: Runtime, stored: Stored) -> None:
+def test_missing_features(any_runtime: Runtime, stored: Stored) -> None:
     with pytest.raises(FeaturesMissing):
         edit(any_runtime, stored, Split(cluster_id=0))
     save_features(any_runtime, some_features(KINDS[:5]), list(range(5)))
@@ -129,7 +129,7 @@ def test_a_very_long_name_stays_within_bounds(any_runtime: Runtime, stored: Stor
     assert clusters(any_runtime, stored)[2][0] == "é" * 196 + " (2)"
 
 
-def test_a_change_while_the_split_is_prepared(any_runtime: Runtime, stored: Stored) -> None:
+def test_a_change_while_the_split_is_computed(any_runtime: Runtime, stored: Stored) -> None:
     save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
     ask: dict[str, Any] = {"revisions": None, "cluster_id": 0, "parts": 2, "seed": 0}
     plan = splitting.plan_split(
@@ -142,7 +142,7 @@ def test_a_change_while_the_split_is_prepared(any_runtime: Runtime, stored: Stor
     assert set(places(any_runtime, stored).values()) == {0, 1}
 
 
-def test_images_that_go_while_the_split_is_prepared(any_runtime: Runtime, stored: Stored) -> None:
+def test_images_deleted_while_the_split_is_computed(any_runtime: Runtime, stored: Stored) -> None:
     save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
     ask: dict[str, Any] = {"revisions": {1}, "cluster_id": 0, "parts": 3, "seed": 0}
     plan = splitting.plan_split(
@@ -156,7 +156,7 @@ def test_images_that_go_while_the_split_is_prepared(any_runtime: Runtime, stored
     clusters(any_runtime, stored)
 
 
-def test_a_split_that_would_be_in_vain_is_not_computed(runtime: Runtime) -> None:
+def test_a_split_of_a_stale_revision_is_not_computed(runtime: Runtime) -> None:
     stored = store(runtime, [0, 0])
     ask: dict[str, Any] = {"revisions": {9}, "cluster_id": 0, "parts": 2, "seed": 0}
     assert (

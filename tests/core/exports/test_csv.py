@@ -18,7 +18,7 @@ def read(data: bytes) -> list[dict[str, str]]:
 
 
 @given(st.lists(TEXT, max_size=5))
-def test_names_come_back_as_they_were(names: list[str]) -> None:
+def test_names_are_read_back_unchanged(names: list[str]) -> None:
     page = [row(number, name=name, label=name) for number, name in enumerate(names)]
     found = read(b"".join(csv_chunks([page], LABELS)))
     assert [(line["name"], line["label"]) for line in found] == [(name, name) for name in names]

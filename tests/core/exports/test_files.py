@@ -65,7 +65,7 @@ def test_a_file_is_named_after_its_dataset(name: str, format_: str, expected: st
     assert len(export_key("job_01k9z3m4q5r6s7t8v9w0x1y2z3", expected)) <= 200
 
 
-def test_deleting_takes_row_and_file(any_runtime: Runtime, clustering: Clustering) -> None:
+def test_deleting_removes_row_and_file(any_runtime: Runtime, clustering: Clustering) -> None:
     job_id = add_export(any_runtime, clustering)
     with any_runtime.db.read() as session:
         export_id = session.query(Export.id).scalar()
@@ -82,7 +82,7 @@ def test_deleting_takes_row_and_file(any_runtime: Runtime, clustering: Clusterin
         assert session.get(Export, export_id) is None
 
 
-def test_files_without_a_row_are_swept(any_runtime: Runtime, clustering: Clustering) -> None:
+def test_files_without_a_row_are_collected(any_runtime: Runtime, clustering: Clustering) -> None:
     kept = add_export(any_runtime, clustering)
     running = add_export(any_runtime, clustering, status="running")
     failed = add_export(any_runtime, clustering, status="failed")

@@ -49,7 +49,7 @@ def test_upgrading_twice_changes_nothing(empty: Database) -> None:
     assert is_current(empty)
 
 
-def test_there_and_back_and_there_again(empty: Database) -> None:
+def test_upgrade_downgrade_upgrade(empty: Database) -> None:
     upgrade(empty)
     downgrade(empty, "base")
     assert _tables(empty) <= {"alembic_version"}

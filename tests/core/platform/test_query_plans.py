@@ -46,7 +46,7 @@ def asked(
     runtime.db.dispose()
 
 
-def test_nothing_reads_a_large_table_from_end_to_end(asked: dict[str, Case]) -> None:
+def test_no_query_scans_a_large_table(asked: dict[str, Case]) -> None:
     assert [problem for case in asked.values() for problem in case.problems] == []
     assert all(case.questions for name, case in asked.items() if name != "a dataset")
 

@@ -121,7 +121,7 @@ def test_missing_keys(storage: Storage) -> None:
     assert storage.delete_unless_young("none/here", time.time())
 
 
-def test_a_folder_is_no_file(storage: Storage) -> None:
+def test_a_folder_is_not_a_file(storage: Storage) -> None:
     storage.write("folder/file", b"x")
     with pytest.raises(FileNotFoundError):
         storage.path("folder")

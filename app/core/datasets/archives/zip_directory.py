@@ -12,7 +12,7 @@ from typing import IO
 from app.core.datasets.archives.limits import ArchiveLimits, damaged, quoted, too_many_members
 from app.core.platform.errors import ArchiveTooLarge
 
-_END = struct.Struct("<4s4H2LH")  # of central directory
+_END = struct.Struct("<4s4H2LH")  # end of central directory
 _END_64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR_64 = struct.Struct("<4sLQL")  # of the zip64 end record
 _ENTRY = struct.Struct("<4s6H3L5H2L")

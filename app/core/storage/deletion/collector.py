@@ -72,7 +72,7 @@ class Collector:
                 if found.key not in owned and (dry_run or self._delete(kind, found, before)):
                     yield found
 
-    def delete_scheduled_blobs(self, blobs: Kind = BLOB_KIND) -> int:
+    def delete_scheduled_blobs(self) -> int:
         """Deletes blobs whose images were deleted; returns their number.
 
         Blobs that were never scheduled, because their ingest died, are found by `collect`.
@@ -93,7 +93,7 @@ class Collector:
                 for sha256, scheduled_at in due
                 if self._is_old(blob_key(sha256), before)
             }
-            owned = blobs.owned(session, list(old))
+            owned = BLOB_KIND.owned(session, list(old))
         deleted = {
             key for key in old if key not in owned and self.storage.delete_unless_young(key, before)
         }

@@ -65,7 +65,7 @@ def many_pax(count: int) -> bytes:
 
 
 def sparse_map(blocks: int) -> bytes:
-    """GNU's old way to store a file with holes: the map goes on in further blocks."""
+    """GNU's old format of sparse files: the map continues in further blocks."""
     first = bytearray(tar_header("a.png", 0, tarfile.GNUTYPE_SPARSE))
     first[386:482] = bytes(96)
     first[482] = 1
@@ -91,8 +91,8 @@ def zip_bomb(method: int, size: int, name: str = "manifest.csv") -> bytes:
     return out.getvalue()
 
 
-def zip_of_entries(count: int, *, name: bytes = b"%07d.jpg", told: int | None = None) -> bytes:
-    """Entries for one and the same image; the closing record may tell of fewer."""
+def zip_of_entries(count: int, *, name: bytes = b"%07d.jpg", claimed: int | None = None) -> bytes:
+    """Entries for the same image; the end record may claim fewer."""
     data = b"image"
     crc = zipfile.crc32(data)  # type: ignore[attr-defined]
     local = struct.pack("<4s5H3L2H", b"PK\x03\x04", 20, 0, 0, 0, 0, crc, 5, 5, 1, 0) + b"i" + data
@@ -102,14 +102,14 @@ def zip_of_entries(count: int, *, name: bytes = b"%07d.jpg", told: int | None = 
         text = name % number if b"%" in name else name
         sizes = (crc, len(data), len(data), len(text), 0, 0, 0, 0, 0, 0)
         out.write(struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, *sizes) + text)
-    size, told = out.tell() - len(local), count if told is None else told
-    if told > 65_534:
+    size, claimed = out.tell() - len(local), count if claimed is None else claimed
+    if claimed > 65_534:
         at = out.tell()
-        numbers = (44, 45, 45, 0, 0, told, told, size, len(local))
+        numbers = (44, 45, 45, 0, 0, claimed, claimed, size, len(local))
         out.write(struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", *numbers))
         out.write(struct.pack("<4sLQL", b"PK\x06\x07", 0, at, 1))
-        told = 0xFFFF
-    out.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, told, told, size, len(local), 0))
+        claimed = 0xFFFF
+    out.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, claimed, claimed, size, len(local), 0))
     return out.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""What the service does with an archive, for processes of their own."""
+"""Reads an archive in a separate process."""
 
 from pathlib import Path
 

@@ -38,7 +38,7 @@ def _read(data: bytes) -> None:
             check_archive(path, _LIMITS)
         with suppress(ArchiveRejected):
             for member in read_members(path, _LIMITS):
-                member.name.encode()  # whatever it is, it can be stored
+                member.name.encode()  # every name can be stored
                 with suppress(ImageRejected):
                     member.read()
 

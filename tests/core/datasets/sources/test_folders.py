@@ -25,7 +25,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_files_come_sorted_without_what_is_hidden(root: Path) -> None:
+def test_files_are_sorted_and_hidden_ones_skipped(root: Path) -> None:
     (root / ".git").mkdir()
     for name in (".git/x", ".hidden", "Thumbs.db", "b/.DS_Store", "._a.jpg"):
         (root / name).write_bytes(b"x")
@@ -34,7 +34,7 @@ def test_files_come_sorted_without_what_is_hidden(root: Path) -> None:
     assert list(list_folder(str(root), [root])) == ["a.jpg", "b/1.jpg", "b/2.jpg", "c.jpg"]
 
 
-def test_names_that_are_no_utf8(root: Path) -> None:
+def test_names_that_are_not_utf8(root: Path) -> None:
     Path(os.fsdecode(os.fsencode(root) + b"/\xff.jpg")).write_bytes(b"x")
     names = list(list_folder(str(root), [root]))
     assert read_file(f"{root}/{names[-1]}", [root], 10) == b"x"
@@ -58,14 +58,14 @@ def test_folders_elsewhere_are_forbidden(root: Path, path: str) -> None:
         check_folder(str(root), [])
 
 
-def test_a_path_can_be_judged_before_it_is_read(root: Path) -> None:
+def test_a_path_is_checked_before_it_is_read(root: Path) -> None:
     check_path(f"{root}/a.jpg", [root])
     for path in (f"{root}/../secret", "a.jpg", "/etc/passwd"):
         with pytest.raises(SourceForbidden):
             check_path(path, [root])
 
 
-def test_a_link_may_not_lead_out(root: Path) -> None:
+def test_a_link_out_of_the_folder_is_refused(root: Path) -> None:
     (root / "in.jpg").symlink_to(root / "a.jpg")
     (root / "out.jpg").symlink_to(root.parent / "secret")
     (root / "folder").symlink_to(root.parent)
@@ -84,9 +84,9 @@ def _swap_after_check(
     def resolve(asked: str, **options: bool) -> str:
         found = real(asked, **options)
         if str(path) in str(asked):
-            aside = path.with_name("aside")
-            if not aside.exists():
-                path.rename(aside)
+            moved = path.with_name("moved")
+            if not moved.exists():
+                path.rename(moved)
                 path.symlink_to(target)
         return found
 
@@ -136,7 +136,7 @@ def test_a_folder_that_becomes_a_link_is_not_listed(
         list(list_folder(str(root / "b"), [root]))
 
 
-def test_what_cannot_be_read(root: Path) -> None:
+def test_unreadable_files(root: Path) -> None:
     os.mkfifo(root / "pipe")
     (root / "broken").symlink_to(root / "nothing")
     for name in ("gone.jpg", "pipe", "b", "broken"):

@@ -29,7 +29,7 @@ def test_json_lines() -> None:
     ]
 
 
-def test_columns_without_a_name_are_passed_over() -> None:
+def test_columns_without_a_name_are_skipped() -> None:
     assert _read(",file,label\n0,a.jpg,x\n", "csv") == [Entry(2, "a.jpg", "x", {})]
 
 
@@ -57,7 +57,7 @@ def test_columns_without_a_name_are_passed_over() -> None:
         pytest.param("[" * 60_000, "jsonl", 1, "not JSON", id="deeply nested"),
     ],
 )
-def test_the_wrong_line_is_named(text: str | bytes, format_: str, line: int, what: str) -> None:
+def test_errors_name_the_bad_line(text: str | bytes, format_: str, line: int, what: str) -> None:
     with pytest.raises(ManifestInvalid, match=f"Line {line} .*{what}") as caught:
         _read(text, format_)
     assert caught.value.code == "manifest_invalid"
@@ -70,7 +70,7 @@ def test_only_a_manifest_at_the_root_is_one() -> None:
     assert manifest_format("manifest.txt") is None
 
 
-def test_what_is_known_is_found_by_name() -> None:
+def test_labels_and_attributes_are_found_by_name() -> None:
     entries = [Entry(1, "./cats/a.jpg", "cat", {"n": 1}), Entry(2, "b.jpg", None, {})]
     lookup = Lookup(entries)
     assert lookup.find("cats/a.jpg") == ("cat", {"n": 1})
@@ -80,7 +80,7 @@ def test_what_is_known_is_found_by_name() -> None:
 
 
 def test_a_row_over_many_lines_has_a_limit() -> None:
-    """Fields may hold line breaks: one row could go on to the end of a file of any length."""
+    """Fields may have line breaks: one row could be as long as the file."""
     rows = b'path,label\na.png,"one\ntwo"\nb.png,' + b'"\nx",' * 200_000
     entries = read_entries(io.BytesIO(rows), "csv")
     assert next(entries).label == "one\ntwo"

@@ -33,5 +33,5 @@ def archive(
 
 
 def packed(members: Mapping[str, bytes]) -> bytes:
-    """A file with right checksums, whatever its members are."""
+    """A file with valid checksums for any members."""
     return archive(with_checksums(members))

@@ -34,7 +34,7 @@ def _refused(storage: Storage, data: bytes, match: str) -> None:
     assert refused.value.code == "model_file_invalid"
 
 
-def test_a_right_file(runtime: Runtime) -> None:
+def test_a_valid_file(runtime: Runtime) -> None:
     members = parts()
     found = _unpack(runtime.storage, packed(members))
     assert found.name == "cats"
@@ -46,7 +46,7 @@ def test_a_right_file(runtime: Runtime) -> None:
         assert hashlib.sha256(data).hexdigest() == sha256
 
 
-def test_a_file_that_does_not_say_its_name(runtime: Runtime) -> None:
+def test_a_file_without_a_model_name(runtime: Runtime) -> None:
     members = parts() | {"manifest.json": json.dumps(small_manifest(3)).encode()}
     assert _unpack(runtime.storage, packed(members)).name is None
 
@@ -57,7 +57,7 @@ def test_fields_of_a_newer_service_are_kept(runtime: Runtime) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"PK\x05\x06", b"no zip at all" * 100])
-def test_what_is_no_zip(runtime: Runtime, data: bytes) -> None:
+def test_a_file_that_is_not_a_zip(runtime: Runtime, data: bytes) -> None:
     _refused(runtime.storage, data, "truncated or not a model file")
 
 
@@ -69,9 +69,7 @@ def test_an_empty_zip(runtime: Runtime) -> None:
 
 @settings(max_examples=60)
 @given(st.data())
-def test_a_file_that_was_cut_short(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_a_truncated_file(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     storage, whole = LocalStorage(tmp_path_factory.mktemp("cut")), packed(parts())
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
     _refused(storage, cut, "truncated")
@@ -98,7 +96,7 @@ def test_a_flipped_bit_is_found(
 @pytest.mark.parametrize(
     "name", ["../manifest.json", "/etc/passwd", "notes.txt", "a/model.safetensors", "x" * 5000]
 )
-def test_foreign_members(runtime: Runtime, name: str) -> None:
+def test_unknown_members(runtime: Runtime, name: str) -> None:
     data = archive([*with_checksums(parts()), (name, b"x")])
     _refused(runtime.storage, data, "not part of a model|lists more members")
     assert not list(runtime.storage.list("models"))
@@ -155,7 +153,7 @@ def test_an_encrypted_file(runtime: Runtime) -> None:
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "model.safetensors"])
-def test_a_member_that_is_not_what_its_checksum_says(runtime: Runtime, name: str) -> None:
+def test_a_member_with_a_wrong_checksum(runtime: Runtime, name: str) -> None:
     members = dict(with_checksums(parts()))
     data = archive(list((members | {name: members[name] + b" "}).items()))
     _refused(runtime.storage, data, f"{name} is not what checksums.json says")

@@ -1,4 +1,4 @@
-"""What the service does with a model file, for processes of their own."""
+"""Unpacks a model file in a separate process."""
 
 import tempfile
 from pathlib import Path

@@ -45,7 +45,7 @@ def test_the_bytes_of_a_deleted_image_are_deleted(make_settings: MakeSettings) -
         dataset.end_position = dataset.image_count = 1
         session.flush()
         schedule_deletion(session, Image.id == image.id)
-    time.sleep(1.1)  # the store tells whole seconds
+    time.sleep(1.1)  # times have whole seconds
     assert runtime.collector.delete_scheduled_blobs() == 0  # an image still has these bytes
     assert runtime.storage.read(blob_key(_HASH)) == b"image"
     with runtime.db.write() as session:

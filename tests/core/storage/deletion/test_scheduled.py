@@ -19,6 +19,7 @@ from app.core.platform.ids import new_id
 from app.core.platform.tables import BlobDeletion, Dataset, Duplicate, Image
 from app.core.runtime import Runtime
 from app.core.storage import store_blob
+from app.core.storage.deletion import collector
 from app.core.storage.deletion.owners import BLOB_KIND
 from app.core.storage.keys import blob_key, thumbnail_key
 from tests.conftest import MakeSettings
@@ -163,7 +164,7 @@ def test_storing_the_same_bytes_again_touches_them(runtime: Runtime) -> None:
 
 
 def test_a_blob_that_is_stored_again_during_the_deletion_stays(
-    make_settings: MakeSettings,
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = Runtime(make_settings(delete_grace_seconds=100))
     dataset_id = _new_dataset(runtime)
@@ -178,7 +179,8 @@ def test_a_blob_that_is_stored_again_during_the_deletion_stays(
         return owned
 
     busy = replace(BLOB_KIND, owned=ingest_after)
-    assert runtime.collector.delete_scheduled_blobs(busy) == 0
+    monkeypatch.setattr(collector, "BLOB_KIND", busy)
+    assert runtime.collector.delete_scheduled_blobs() == 0
     assert runtime.storage.read(blob_key(_hash(b"a"))) == b"a"
 
 
