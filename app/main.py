@@ -43,7 +43,7 @@ from app.api.routes import (
 from app.core.health import Health
 from app.core.platform import tracing
 from app.core.platform.logs import configure_logging
-from app.core.platform.permissions import restrict_new_files
+from app.core.platform.processes import restrict_new_files
 from app.core.platform.settings import Settings, get_settings
 from app.core.runtime import Runtime
 from app.core.serving import Serving

@@ -21,7 +21,8 @@ from app.core.jobs.lifecycle import claim_next, due_for_notification
 from app.core.jobs.queue_stats import read_queue_stats
 from app.core.platform.actor import DEFAULT_TENANT
 from app.core.runtime import Runtime
-from app.core.storage.blobs import _used
+from app.core.storage.deletion.owners import BLOB_KIND
+from app.core.storage.keys import blob_key
 from benchmarks.scale_rows import LARGE, SMALL, clustering_of
 
 BIG = ("images", "assignments", "jobs")
@@ -246,7 +247,7 @@ def _undone(runtime: Runtime, act: Callable[[Any], object]) -> None:
 
 def _blobs(runtime: Runtime) -> None:
     with runtime.db.read() as session:
-        _used(session, [f"{number:064x}" for number in range(500)])
+        BLOB_KIND.owned(session, [blob_key(f"{number:064x}") for number in range(500)])
 
 
 def _export(runtime: Runtime) -> None:

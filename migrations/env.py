@@ -1,4 +1,4 @@
-"""Alembic's entry, with the connection that the caller opened."""
+"""The entry point of Alembic; uses the connection that the caller opened."""
 
 from alembic import context
 
@@ -10,7 +10,7 @@ context.configure(
     target_metadata=Base.metadata,
     render_as_batch=connection.dialect.name == "sqlite",  # SQLite alters tables by copying them
     transactional_ddl=True,
-    transaction_per_migration=True,  # an index that is made while its table is used needs none
+    transaction_per_migration=True,  # concurrent indexes are created outside of one
 )
 with context.begin_transaction():
     context.run_migrations()

@@ -1,4 +1,4 @@
-"""Run a function in a process that the kernel keeps to the memory and time that are promised.
+"""Runs a function in a process with the documented limits of memory and time, set in the kernel.
 
 `python -m tests.bounded MODULE:FUNCTION ARGUMENT...` prints what the function returns.
 """
@@ -27,8 +27,8 @@ def call_bounded(function: str, *arguments: str) -> Any:
         cwd=_ROOT,
         env={**os.environ, "PYTHONPATH": str(_ROOT)},
     )
-    told = done.stderr.strip().splitlines()[-1:] or [f"signal {-done.returncode}"]
-    assert done.returncode == 0, f"not within the limits of memory and time: {told[0][:500]}"
+    error = done.stderr.strip().splitlines()[-1:] or [f"signal {-done.returncode}"]
+    assert done.returncode == 0, f"not within the limits of memory and time: {error[0][:500]}"
     return json.loads(done.stdout)
 
 

@@ -1,4 +1,4 @@
-"""Fixtures that several rooms share: settings, databases, servers, the API."""
+"""Shared fixtures: settings, databases, servers, the API."""
 
 import gc
 import os
@@ -26,7 +26,7 @@ from sqlalchemy import create_engine, text
 from app.core.platform import idempotency, logs
 from app.core.platform.db import Database
 from app.core.platform.migrations import upgrade
-from app.core.platform.permissions import users_umask
+from app.core.platform.processes import users_umask
 from app.core.platform.settings import Settings, get_settings
 from app.core.platform.tables import Base
 from app.core.runtime import Runtime
@@ -69,7 +69,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first: at the end all processes have something to do."""
+    """Long tests run first, so that all processes are busy to the end."""
     items.sort(key=lambda item: not _is_long(item))  # the order within is kept
 
 
@@ -78,14 +78,14 @@ def _is_long(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """All that was imported stays to the end: no later collection has to look at it again."""
+    """Imported modules stay to the end: later garbage collections skip them."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
 
 
 def pytest_sessionfinish() -> None:
-    gc.unfreeze()  # libraries look for leaks when the process ends
+    gc.unfreeze()  # libraries check for leaks when the process ends
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -108,7 +108,7 @@ def pytest_terminal_summary(
 
 @pytest.fixture
 def promises(request: pytest.FixtureRequest) -> Iterator[Promises]:
-    """The rows that a test adds to the table of what is promised."""
+    """The rows that a test adds to the table of promises."""
     found = Promises(request.node)
     yield found
     found.close()
@@ -124,7 +124,7 @@ def _no_settings_of_the_shell() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _nothing_stays() -> Iterator[None]:
-    """What a process remembers does not reach the next test."""
+    """Resets the global state of the process after each test."""
     get_settings.cache_clear()
     umask = users_umask()
     yield
@@ -139,7 +139,7 @@ def _nothing_stays() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """Address of a real PostgreSQL server, without a database's name."""
+    """URL of a real PostgreSQL server, without a database."""
     with run_postgres() as url:
         yield url
 
@@ -152,7 +152,7 @@ def redis_server() -> Iterator[str]:
 
 @pytest.fixture
 def redis_url(redis_server: str) -> str:
-    """Empty: messages that an earlier test has left would be taken for the test's own."""
+    """An empty Redis: messages of earlier tests must not reach this one."""
     with redis.Redis.from_url(redis_server) as client:
         client.flushall()
     return redis_server
@@ -160,7 +160,7 @@ def redis_url(redis_server: str) -> str:
 
 @pytest.fixture(scope="session")
 def s3_url() -> Iterator[str]:
-    """Address of an S3-compatible store without any bucket."""
+    """URL of an S3-compatible store without buckets."""
     with run_s3() as url:
         yield url
 
@@ -187,7 +187,7 @@ def postgres_url(postgres_database: str) -> Iterator[str]:
     yield postgres_database
     db = Database(postgres_database)
     with db.write() as session:
-        # whoever still holds a lock is a leftover of this test
+        # a connection that still holds a lock is left from this test
         session.execute(
             text(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -294,7 +294,7 @@ def client(make_client: MakeClient, settings: Settings) -> TestClient:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte."""
+    """A file system of 1 MB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]

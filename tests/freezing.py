@@ -1,4 +1,4 @@
-"""Stopping processes of a service on SQLite so that the others can go on."""
+"""Stops processes of a service on SQLite without blocking the others."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from tests.waiting import wait_until
 
 
 def suspend_between_writes(processes: Sequence[psutil.Process], file: Path) -> None:
-    """One that is stopped within a write keeps the whole file locked until it goes on."""
+    """A process that is stopped during a write keeps the file locked until it continues."""
 
     def suspended() -> bool:
         for process in processes:

@@ -1,4 +1,4 @@
-"""Busy processes are there while a command runs, and gone afterwards, also when it fails."""
+"""Busy processes run while a command runs, and end with it, also if it fails."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Lines that are written while no test runs reach the terminal only if a test has failed."""
+"""Output between tests is shown only if a test has failed."""
 
 import os
 import subprocess
@@ -43,7 +43,7 @@ def _run(folder: Path, *, passes: bool) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Without what tells a process that it is one of pytest-xdist: this one may be, too."""
+    """The environment without the variables of pytest-xdist, which may run this test."""
     own = {name: value for name, value in os.environ.items() if "XDIST" not in name}
     return own | {"PYTHONPATH": str(_ROOT)}
 
@@ -57,4 +57,4 @@ def test_a_failure_shows_those_of_its_process(tmp_path: Path) -> None:
     assert "written between tests by gw0" in said
     assert "LINE BETWEEN TESTS" in said
     assert "LINE OF THE TEST" in said  # pytest's own report
-    assert "LINE OF THE END" not in said  # the process had told all by then
+    assert "LINE OF THE END" not in said  # the output was reported before

@@ -1,7 +1,6 @@
-"""Waiting for what happens sooner or later: no test depends on how fast or busy the machine is.
+"""Waits for conditions, so that no test depends on the speed of the machine.
 
-Every limit here is only a guard against waiting without end, and far more than a busy machine
-takes. A test that needs something to have happened waits for it with `wait_until`; durations are
+Every limit here only prevents waiting forever, and is far above the time of a busy machine. A test that needs something to have happened waits for it with `wait_until`; durations are
 measured by benchmarks and by `make chaos` alone.
 """
 
@@ -40,14 +39,14 @@ def wait_until(
 
 
 def join(*threads: threading.Thread) -> None:
-    """Wait for their ends."""
+    """Waits until they have ended."""
     for thread in threads:
         thread.join(LONG_SECONDS)
         assert not thread.is_alive(), f"{thread.name}: not ended within {LONG_SECONDS:.0f} s"
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Whether or not its parent has taken note of it."""
+    """Also if its parent has not waited for it."""
     try:
         return bool(process.status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -61,7 +60,7 @@ def wait_for_ends(processes: Iterable[psutil.Process]) -> None:
 
 
 def end(process: "subprocess.Popen[bytes] | psutil.Popen") -> None:
-    """Ask it to stop, and kill it if it does not."""
+    """Terminates it, and kills it if it does not end."""
     process.terminate()
     try:
         process.wait(LONG_SECONDS)
@@ -71,5 +70,5 @@ def end(process: "subprocess.Popen[bytes] | psutil.Popen") -> None:
 
 
 def as_variables(settings: dict[str, object]) -> dict[str, str]:
-    """Settings as the environment of a process of their own."""
+    """Settings as the environment of another process."""
     return {f"TEMI_{name.upper()}": str(value) for name, value in settings.items()}

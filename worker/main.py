@@ -1,7 +1,6 @@
 """Celery's entry: `celery -A worker.main worker --pool solo`."""
 
 import threading
-import time
 from typing import Any
 
 from celery.signals import setup_logging, worker_ready, worker_shutdown, worker_shutting_down
@@ -9,9 +8,10 @@ from celery.signals import setup_logging, worker_ready, worker_shutdown, worker_
 from app.core.jobs.queue import RUN_JOB
 from app.core.platform import tracing
 from app.core.platform.logs import configure_logging
-from app.core.platform.permissions import restrict_new_files
+from app.core.platform.processes import restrict_new_files
 from app.core.platform.settings import get_settings
 from app.core.runtime import Runtime
+from app.core.storage.deletion.cleanup import delete_temporary_files
 from worker.supervision.heartbeat import heartbeat_while, leave
 from worker.supervision.job_supervisor import run_waiting
 from worker.supervision.maintenance import (
@@ -27,7 +27,6 @@ restrict_new_files(runtime.settings)  # before the broker's folders are made
 celery = runtime.celery
 configure_logging(runtime.settings)  # now: Celery warns before it asks for a set-up
 tracing.start_tracing(runtime.settings, "worker")
-_STALE_SECONDS = 24 * 3600.0  # no upload or artifact takes longer to write
 _stopping = threading.Event()
 
 
@@ -40,7 +39,7 @@ def _keep_our_logging(**_: Any) -> None:
 def _start(**_: Any) -> None:
     metrics.serve(runtime.settings)
     heartbeat_while(runtime, _stopping)
-    runtime.storage.clean(_STALE_SECONDS, now=time.time())
+    delete_temporary_files(runtime.storage)
     republish_due_jobs(runtime)
     start_republisher(runtime, _stopping)
     start_webhook_sender(runtime, _stopping)

@@ -25,11 +25,13 @@ def backup(
     ] = False,
 ) -> None:
     """Write everything to one file, while the service runs: rows, models, features, images."""
-    from app.core.backup.create import make_backup
+    from app.core.backup.create import create_backup
 
     path = target / f"temi-{time.strftime('%Y%m%d-%H%M%S')}.tar" if target.is_dir() else target
     with open_runtime() as runtime, _Saying() as said:
-        made = make_backup(runtime, path, images=not without_images, progress=said)
+        made = create_backup(
+            runtime.db, runtime.storage, path, images=not without_images, progress=said
+        )
     rows = sum(made.tables.values())
     notices.print(f"{rows:,} rows and {made.files:,} files ({size(made.file_bytes)})", markup=False)
     if made.missing:
@@ -45,7 +47,7 @@ def restore(source: Source) -> None:
     from app.core.backup.restore import restore_backup
 
     with open_runtime() as runtime, _Saying() as said:
-        manifest = restore_backup(runtime, source, progress=said)
+        manifest = restore_backup(runtime.db, runtime.storage, source, progress=said)
     rows = sum(manifest["tables"].values())
     notices.print(f"Restored {rows:,} rows and {manifest['files']:,} files.", markup=False)
 

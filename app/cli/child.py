@@ -15,7 +15,7 @@ import typer
 
 from app.cli.errors import FAILED
 from app.cli.output import notices
-from app.core.platform.processes import bound_to_us
+from app.core.platform.processes import kill_with_parent
 from temi_client import ApiError, ServiceUnreachable, TemiClient
 
 _STOP_SECONDS = 20.0
@@ -36,7 +36,7 @@ def embedded_service(port: int, api_key: str | None, start_seconds: float) -> It
                 stderr=subprocess.STDOUT,
                 # Its own group: Ctrl-C reaches us alone, and we stop all of it.
                 start_new_session=True,
-                preexec_fn=bound_to_us(),
+                preexec_fn=kill_with_parent(),
             )
             try:
                 with notices.status("Starting the service"):

@@ -24,7 +24,7 @@ def gc(
     as_json: AsJson = False,
 ) -> None:
     """Remove files that nothing refers to from the storage of the settings."""
-    from app.core.storage.gc.retention import is_retained
+    from app.core.storage.deletion.retention import is_retained
 
     files: dict[str, int] = defaultdict(int)
     sizes: dict[str, int] = defaultdict(int)

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from app.cli.errors import FAILED
 from app.cli.output import notices
-from app.core.platform.permissions import restricted_files
+from app.core.platform.processes import restricted_files
 from app.core.platform.settings import get_settings
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from app.cli.errors import FAILED
 from app.cli.options import AsJson
 from app.cli.output import moment, notices, print_rows, size
 from app.core.platform.actor import DEFAULT_TENANT, SCOPES
-from app.core.platform.permissions import restricted_files
+from app.core.platform.processes import restricted_files
 from app.core.platform.settings import get_settings
 from temi_client import Key
 

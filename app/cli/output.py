@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from app.core.platform.permissions import users_umask
+from app.core.platform.processes import users_umask
 
 results = Console(highlight=False)
 notices = Console(stderr=True, highlight=False)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from app.cli.door import check_exposure
 from app.core.platform import tracing
-from app.core.platform.permissions import restrict_new_files, restricted_files
+from app.core.platform.processes import restrict_new_files, restricted_files
 from app.core.platform.settings import Settings, get_settings
 
 _console = Console(stderr=True)

@@ -1,4 +1,4 @@
-"""What every process of the service holds: settings, database, storage, queue."""
+"""The shared objects of a process: settings, database, storage, queue."""
 
 import threading
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from app.core.platform.db import Database
 from app.core.platform.resources import needs_of
 from app.core.platform.settings import Settings
 from app.core.storage import Storage, open_storage
-from app.core.storage.gc.collector import Collector
+from app.core.storage.deletion.collector import Collector
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -35,9 +35,9 @@ class Runtime:
 
     @property
     def decoders(self) -> "DecoderPool":
-        """Processes that decode images; those of this process share them."""
+        """The decoder processes, shared within this process."""
         from app.core.datasets.decoding.pool import (
-            decoder_pool,  # with Pillow, which few processes need
+            decoder_pool,  # imports Pillow, which few processes need
         )
 
         return decoder_pool(self.settings)
@@ -54,7 +54,7 @@ class Runtime:
 
     @cached_property
     def stopping(self) -> threading.Event:
-        """Set when this process is told to stop."""
+        """Set when this process is stopping."""
         return threading.Event()
 
     @property

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from app.core.backup.create import make_backup
+from app.core.backup.create import create_backup
 from app.core.backup.restore import restore_backup
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
@@ -52,10 +52,10 @@ def test_the_same_labels_on_another_database(
         body = {"dataset_id": ingest["dataset_id"], "n_clusters": 3, "n_heads": 2, "steps": 30}
         job = client.post("/v1/jobs", json=body).json()
         work_on(runtime, job["id"])
-        make_backup(runtime, tmp_path / "laptop.tar")
+        create_backup(runtime.db, runtime.storage, tmp_path / "laptop.tar")
         before = _labels(client)
         found = client.get(f"/v1/jobs/{job['id']}").json()
-    restore_backup(cluster, tmp_path / "laptop.tar")
+    restore_backup(cluster.db, cluster.storage, tmp_path / "laptop.tar")
     with running_api(cluster.settings) as client:
         assert client.get(f"/v1/jobs/{job['id']}").json() == found
         after = _labels(client)

@@ -8,7 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.core.runtime import Runtime
-from app.core.storage import LocalStorage, blob_key
+from app.core.storage import LocalStorage
+from app.core.storage.keys import blob_key
 from tests.api.conftest import upload, work_on
 from tests.api.tenants import Tenant, make_tenant
 from tests.images import jpeg_bytes
@@ -34,7 +35,7 @@ def two(client: TestClient, runtime: Runtime) -> list[tuple[Tenant, dict[str, An
 
 def blob(runtime: Runtime, image: dict[str, Any]) -> os.PathLike[str]:
     assert isinstance(runtime.storage, LocalStorage)
-    return runtime.storage.place(blob_key(image["sha256"]))
+    return runtime.storage.resolve(blob_key(image["sha256"]))
 
 
 def thumbnails(runtime: Runtime) -> set[str]:

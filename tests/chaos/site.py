@@ -14,7 +14,7 @@ import httpx
 import psutil
 
 from app.core.platform.migrations import upgrade
-from app.core.platform.processes import bound_to_us
+from app.core.platform.processes import kill_with_parent
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
 from temi_client import TemiClient
@@ -48,7 +48,7 @@ class Member:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                preexec_fn=bound_to_us(),
+                preexec_fn=kill_with_parent(),
             )
 
     @property

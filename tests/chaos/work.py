@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 
 from app.core.platform.tables import OPEN, Assignment, Clustering, Dataset, Image, Job, ModelVersion
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from temi_client import TemiClient
 from tests.chaos.site import Site
 from tests.images import jpeg_bytes, zip_of

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import select
 
-from app.core.clusterings.operations import Operation, Split, perform
+from app.core.clusterings.operations import Operation, Split, apply_operation
 from app.core.clusterings.rows import Assigned, add_assignments, add_clusters, refresh_clusters
-from app.core.clusterings.splitting import divide
+from app.core.clusterings.splitting import plan_split
 from app.core.datasets.rows import create_dataset, fingerprint
 from app.core.platform.ids import new_id
 from app.core.platform.tables import (
@@ -100,10 +100,10 @@ def save_features(
 def edit(
     runtime: Runtime, stored: Stored, operation: Operation, revision: int | None = None
 ) -> ClusteringOperation:
-    """As the API does it; at any revision if none is named."""
+    """Applies an operation like the API; at any revision if none is given."""
     revisions = None if revision is None else {revision}
     if isinstance(operation, Split):
-        division = divide(
+        plan = plan_split(
             runtime.db,
             runtime.storage,
             TENANT,
@@ -113,13 +113,15 @@ def edit(
             parts=operation.parts,
             seed=operation.seed,
         )
-        operation = Split(**{**vars(operation), "division": division})
+        operation = Split(**{**vars(operation), "plan": plan})
     with runtime.db.write() as session:
-        return perform(session, TENANT, stored.clustering_id, operation, revisions=revisions)
+        return apply_operation(
+            session, TENANT, stored.clustering_id, operation, revisions=revisions
+        )
 
 
 def places(runtime: Runtime, stored: Stored) -> dict[str, int]:
-    """Where each image is now."""
+    """The cluster of each image."""
     with runtime.db.read() as session:
         rows = session.execute(
             select(Assignment.image_id, Assignment.cluster_id).where(
@@ -130,7 +132,7 @@ def places(runtime: Runtime, stored: Stored) -> dict[str, int]:
 
 
 def clusters(runtime: Runtime, stored: Stored) -> dict[int, tuple[str, bool]]:
-    """Label and activity; on the way, that sizes and means are right."""
+    """Labels and states of the clusters; also checks sizes and means."""
     where = places(runtime, stored)
     with runtime.db.read() as session:
         rows = session.scalars(

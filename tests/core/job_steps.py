@@ -1,11 +1,11 @@
-"""What workers and users do to a job, one transaction each."""
+"""Steps of workers and users on a job, one transaction each."""
 
 from app.core.jobs import lifecycle as jobs
 from app.core.jobs.lifecycle import Progress
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 
-GONE = -1.0  # a lease that has already run out
+GONE = -1.0  # an expired lease
 
 
 def claim_job(runtime: Runtime, job: Job, lease: float = 60.0, worker: str = "w") -> Job | None:

@@ -1,4 +1,4 @@
-"""What a migration may do while the release before it still runs.
+"""Rules for migrations while the previous release still runs.
 
 After 0001 a migration only adds. What it takes away waits for a later release, whose migration
 says in `CONTRACTS` which release has stopped using it.
@@ -14,9 +14,9 @@ from sqlalchemy import Engine, inspect
 
 @dataclass(frozen=True)
 class Shape:
-    """A table as far as older code can notice."""
+    """The properties of a table that older code depends on."""
 
-    columns: dict[str, tuple[str, bool, bool]]  # type, may be null, has a default of its own
+    columns: dict[str, tuple[str, bool, bool]]  # type, nullable, has a default
     unique: frozenset[tuple[str, ...]]
     references: frozenset[tuple[str, ...]]
     checks: frozenset[str]
@@ -48,15 +48,17 @@ def _shape(found: Any, table: str) -> Shape:
 
 
 def breaks(before: Schema, after: Schema) -> list[str]:
-    """What code that knows the tables as they were would stumble over."""
-    problems = [f"table {name} is gone" for name in before.keys() - after.keys()]
+    """Changes that break code of the previous release."""
+    problems = [f"table {name} is missing" for name in before.keys() - after.keys()]
     for name in before.keys() & after.keys():
         problems += [f"{name}: {problem}" for problem in _table_breaks(before[name], after[name])]
     return sorted(problems)
 
 
 def _table_breaks(before: Shape, after: Shape) -> list[str]:
-    problems = [f"column {name} is gone" for name in before.columns.keys() - after.columns.keys()]
+    problems = [
+        f"column {name} is missing" for name in before.columns.keys() - after.columns.keys()
+    ]
     for name, (type_, nullable, default) in after.columns.items():
         if name not in before.columns:
             if not nullable and not default:
@@ -77,7 +79,7 @@ _ADD = re.compile(r"ALTER TABLE \"?(\w+).*ADD CONSTRAINT", re.I | re.S)
 
 
 def long_locks(statements: list[str], before: Schema) -> list[str]:
-    """Statements that keep a table of PostgreSQL closed for as long as it is large."""
+    """Statements that lock a table of PostgreSQL for a time that grows with its size."""
     problems = []
     for statement in statements:
         index, constraint = _INDEX.match(statement), _ADD.match(statement)
@@ -89,6 +91,6 @@ def long_locks(statements: list[str], before: Schema) -> list[str]:
 
 
 def is_contract(migration: ModuleType) -> bool:
-    """It names the release that stopped using what it takes away."""
+    """Whether it names the release that stopped using what it removes."""
     named = getattr(migration, "CONTRACTS", None)
     return isinstance(named, str) and bool(named)

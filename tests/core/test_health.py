@@ -1,4 +1,4 @@
-"""The check names the part that is wrong, and only that, and never hangs with it."""
+"""Health checks report the failing part, and do not hang."""
 
 import asyncio
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_with_redis_all_is_well(make_settings: MakeSettings, redis_url: str) -> 
     assert _wrong(make_settings(broker_url=redis_url)) == {}
 
 
-def test_a_database_that_is_not_there(make_settings: MakeSettings) -> None:
+def test_a_missing_database(make_settings: MakeSettings) -> None:
     url = f"postgresql+psycopg://nobody@127.0.0.1:{free_port()}/none"
     found = _look(make_settings(database_url=url))
     assert {name: f.status for name, f in found.items() if not f.ok} == {
@@ -62,7 +62,7 @@ def test_a_database_without_tables(make_settings: MakeSettings, tmp_path: Path) 
     assert found["migrations"].hint == "run `temi db upgrade`"
 
 
-def test_a_broker_that_is_not_there(make_settings: MakeSettings) -> None:
+def test_an_unreachable_broker(make_settings: MakeSettings) -> None:
     wrong = _wrong(make_settings(broker_url=f"redis://127.0.0.1:{free_port()}/0"))
     assert list(wrong) == ["broker"]
 
@@ -98,7 +98,7 @@ def _age(runtime: Runtime, job: Job, queued: float, hinted: float) -> None:
         session.execute(update(Job).where(Job.id == job.id).values(**times))
 
 
-def test_jobs_that_no_worker_takes_are_a_warning(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_jobs_that_no_worker_claims_are_a_warning(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     health = Health(any_runtime)
     assert health.check()["workers"].status == "ok"
@@ -106,10 +106,10 @@ def test_jobs_that_no_worker_takes_are_a_warning(any_runtime: Runtime, make_job:
     _age(any_runtime, job, queued=300, hinted=300)
     found = health.check()["workers"]
     assert (found.ok, found.status) == (True, "warning")
-    assert found.detail == "1 jobs wait, the oldest for 300 s, and no worker looks for them"
+    assert found.detail == "1 jobs are queued, the oldest for 300 s, and no worker checks for them"
 
     _age(any_runtime, job, queued=300, hinted=-30)
-    assert "look for them but take none" in str(health.check()["workers"].detail)
+    assert "check for them but claim none" in str(health.check()["workers"].detail)
 
     busy = make_job()
     with any_runtime.db.write() as session:
@@ -117,7 +117,7 @@ def test_jobs_that_no_worker_takes_are_a_warning(any_runtime: Runtime, make_job:
     assert health.check()["workers"].status == "ok"
 
 
-def test_jobs_that_need_what_no_worker_takes_are_a_warning(
+def test_jobs_without_a_worker_for_their_resource_are_a_warning(
     any_runtime: Runtime, make_job: MakeJob
 ) -> None:
     busy, waiting = make_job("ingest"), make_job("cluster")
@@ -130,7 +130,7 @@ def test_jobs_that_need_what_no_worker_takes_are_a_warning(
     _age(any_runtime, waiting, queued=300, hinted=-30)
     found = health.check()["workers"]
     assert (found.ok, found.status) == (True, "warning")
-    assert found.detail == "jobs wait for gpu, and no worker takes that"
+    assert found.detail == "jobs are queued for gpu, and no worker has it"
 
 
 def test_a_frozen_database(make_settings: MakeSettings, postgres_url: str) -> None:
@@ -141,7 +141,7 @@ def test_a_frozen_database(make_settings: MakeSettings, postgres_url: str) -> No
         for _ in range(2):
             found = health.check()
             assert found["database"].status == "failed"
-            assert "no answer for" in str(found["database"].detail)  # it was not waited for
+            assert "no response for" in str(found["database"].detail)  # it was not waited for
             assert found["workers"].status == "unknown"
             assert found["storage"].ok
     _soon(health)
@@ -160,5 +160,5 @@ def test_a_frozen_broker(make_settings: MakeSettings, redis_url: str) -> None:
 
 
 def _soon(health: Health) -> None:
-    """Once the server goes on, all is well again."""
+    """When the server continues, all checks succeed again."""
     wait_until(lambda: all(finding.ok for finding in health.check().values()), pause=0.2)

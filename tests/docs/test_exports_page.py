@@ -15,7 +15,7 @@ from app.core.jobs.requests.export import ExportRequest
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Clustering, Job
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.client.live import running_live
 from tests.core.labeled_rows import State, add_images, store_history
 from tests.images import png_bytes

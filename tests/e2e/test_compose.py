@@ -13,7 +13,7 @@ import pytest
 import redis
 import yaml
 
-from app.core.platform.processes import bound_to_us
+from app.core.platform.processes import kill_with_parent
 from temi_client import TemiClient
 from tests.buckets import s3_client
 from tests.servers import Server, free_port, redis_binary
@@ -64,7 +64,7 @@ class Stack:
                 env=self.environment(name),
                 stdout=out,
                 stderr=out,
-                preexec_fn=bound_to_us(),
+                preexec_fn=kill_with_parent(),
             )
         try:
             self._wait_until_healthy(name, process, log)

@@ -15,7 +15,7 @@ from app.core.jobs.lifecycle import create_job
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Dataset, Image, Job
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from temi.backbones.base import Backbone, hash_tensors
 from temi.backbones.preprocessing import Preprocessing
 

@@ -18,7 +18,6 @@ from app.core.clusterings.revisions import (
     open_revision,
 )
 from app.core.clusterings.rows import get_clustering
-from app.core.exports.files import export_key
 from app.core.exports.formats import FORMATS
 from app.core.exports.source import ExportSource
 from app.core.jobs.lifecycle import Progress, finish
@@ -26,7 +25,7 @@ from app.core.platform.activity import report_activity
 from app.core.platform.errors import NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Clustering, Dataset, Export
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key, export_key
 from worker.context import JobContext, Meter
 
 _BLOCK = 1024 * 1024

@@ -18,9 +18,8 @@ from app.core.platform.activity import reporting
 from app.core.platform.errors import DatasetEmpty, ImageRejected, TooManyBadFiles
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Dataset, DatasetIssue, Image
-from app.core.storage import Batch
-from app.core.storage.blobs import keep_blob
-from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage import Batch, store_blob
+from app.core.storage.deletion.retention import delete_unless_retained
 from worker.context import JobContext, Meter
 from worker.jobs.member_details import member_details
 from worker.jobs.storage_allowance import StorageAllowance
@@ -63,13 +62,13 @@ def run_ingest(context: JobContext) -> None:
     rows = _stored(context, source, done, blobs)
     try:
         for batch in _batches(rows, meter):
-            blobs.keep()  # rows never tell of bytes that a power cut could take
+            blobs.flush()  # rows never tell of bytes that a power cut could take
             _save(context, batch)
             allowance.use(sum(image["bytes"] for image in batch.images))
             meter.checkpoint()
     finally:  # of a source that was refused half-way, nothing stays
         rows.close()
-        blobs.drop()
+        blobs.discard()
     _complete(context, time.monotonic() - started)
     delete_unless_retained(context.runtime.db, context.runtime.storage, upload_keys(context.job))
 
@@ -131,7 +130,7 @@ def _store_member(context: JobContext, read: _Read, blobs: Batch) -> dict[str, A
         told = " ".join([error.detail[:_DETAIL], *details.notes])
         return common | {"code": error.code, "detail": told}
     sha256 = hashlib.sha256(read.data).hexdigest()
-    keep_blob(context.runtime.storage, sha256, read.data, blobs)
+    store_blob(context.runtime.storage, sha256, read.data, blobs)
     return common | {
         "sha256": sha256,
         "width": facts.width,

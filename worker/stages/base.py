@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from app.core.storage import Storage
+from app.core.storage.keys import job_folder
 from temi.backbones.base import Backbone
 from temi.backbones.load import load_backbone
 from worker.context import JobContext
@@ -25,7 +26,7 @@ class EmbeddedJob:
     @property
     def folder(self) -> str:
         """Where the job's own artifacts are."""
-        return f"jobs/{self.context.job.id}"
+        return job_folder(self.context.job.id)
 
     @property
     def checkpoint_key(self) -> str:

@@ -21,7 +21,8 @@ from app.core.platform.actor import DEFAULT_TENANT
 from app.core.platform.errors import Conflict
 from app.core.platform.resources import needs_of
 from app.core.platform.tables import Image
-from app.core.storage import Storage, blob_key
+from app.core.storage import Storage
+from app.core.storage.keys import blob_key, embedding_folder
 from temi.backbones.base import Backbone
 from temi.backbones.cropping import CentralSquare
 from temi.backbones.embedding import embed_images
@@ -65,7 +66,7 @@ class EmbeddingFiles:
     @cached_property
     def folder(self) -> str:
         owner = [] if self.tenant == DEFAULT_TENANT else [self.tenant]
-        return "embeddings/" + content_key(self.backbone_key, self.fingerprint, *owner)
+        return embedding_folder(content_key(self.backbone_key, self.fingerprint, *owner))
 
     @property
     def features_key(self) -> str:
@@ -228,6 +229,6 @@ def _earlier(context: JobContext, files: EmbeddingFiles) -> Sequence[str]:
             session,
             context.job.dataset_id,
             files.backbone_key,
-            beside=files.folder,
+            exclude=files.folder,
             limit=_EARLIER,
         )

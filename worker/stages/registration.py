@@ -22,6 +22,7 @@ from app.core.models import add_version
 from app.core.platform.activity import reporting
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Cluster, Clustering, Image
+from app.core.storage.keys import model_folder
 from temi.backbones.base import Backbone
 from temi.config import TrainConfig
 from worker.context import JobContext
@@ -81,7 +82,7 @@ def describe(
 def register_version(context: JobContext, version: NewVersion, clustered: Clustered) -> None:
     """A new version of a model, the clustering that it gives, and the end of the job."""
     context.meter("register", total=len(clustered.placing.cluster))
-    folder = f"models/{context.job.id}"
+    folder = model_folder(context.job.id)
     files = _write_files(context, folder, version)
     ids = image_ids(context)
     clustering_id = new_id("cl")

@@ -71,4 +71,4 @@ class StageWatch:
         self, stage: str, start: int, end: int, items: int, *, failed: bool, skipped: bool = False
     ) -> None:
         attributes = {"temi.stage": stage, "temi.items": items, "temi.skipped": skipped}
-        tracing.past_span(f"stage {stage}", start, end, failed=failed, **attributes)
+        tracing.record_span(f"stage {stage}", start, end, failed=failed, **attributes)

@@ -59,7 +59,7 @@ class RequestContext:
                 "request", method=method, route=route, path=scope["path"], status=status, ms=ms
             )
         if span is not None:
-            tracing.describe_answer(span, method, route, status, exchange.request_id)
+            tracing.describe_response(span, method, route, status, exchange.request_id)
 
 
 class _Exchange:

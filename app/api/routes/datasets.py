@@ -26,7 +26,7 @@ from app.core.datasets import rows as datasets
 from app.core.jobs.requests.ingest import get_unused_dataset
 from app.core.platform.tables import Dataset, DatasetIssue, Image
 from app.core.runtime import Runtime
-from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage.deletion.retention import delete_unless_retained
 
 router = APIRouter(
     route_class=GuardedRoute,

@@ -23,7 +23,7 @@ from app.core.jobs.requests.ingest import get_unused_dataset
 from app.core.platform.errors import NotFound
 from app.core.platform.ids import created_at_of
 from app.core.platform.tables import Image
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 
 # Of their own: those that wait for one to be made leave the threads of all other routes free.
 THUMBNAIL_THREADS = 16

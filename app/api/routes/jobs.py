@@ -37,7 +37,7 @@ from app.core.jobs.webhooks import check_webhook_url
 from app.core.platform import idempotency
 from app.core.platform.tables import FINAL, Job, JobCurve, JobLog
 from app.core.runtime import Runtime
-from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage.deletion.retention import delete_unless_retained
 
 router = APIRouter(
     route_class=GuardedRoute, prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503)

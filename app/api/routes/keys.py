@@ -11,7 +11,7 @@ from app.api.http.errors import responses
 from app.api.schemas.access import CreatedKey, Key, KeyCreate
 from app.api.schemas.common import Page
 from app.core.access.keys import create_key, revoke_key
-from app.core.platform.actor import ANYONE
+from app.core.platform.actor import ANONYMOUS
 from app.core.platform.errors import FirstKeyIsLocal
 from app.core.platform.tables import ApiKey
 
@@ -36,7 +36,7 @@ def make_key(
     effect here, since that would need the answer to be stored. The first key is made on the
     machine of the service, by `temi keys create`; until then this is refused with
     `first_key_is_local`."""
-    if request.state.actor is ANYONE:
+    if request.state.actor is ANONYMOUS:
         raise FirstKeyIsLocal(_FIRST_KEY)
     with runtime.db.write() as session:
         row, text = create_key(session, tenant=tenant, **body.model_dump())

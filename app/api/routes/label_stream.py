@@ -27,9 +27,8 @@ from app.core.clusterings.revisions import (
 from app.core.clusterings.rows import get_clustering
 from app.core.datasets.rows import get_dataset
 from app.core.exports.arrow import arrow_chunks, arrow_schema
-from app.core.exports.csv_file import csv_chunks
-from app.core.exports.json_lines import json_chunks
 from app.core.exports.rows import LABELS, to_json
+from app.core.exports.text import csv_chunks, json_chunks
 from app.core.platform.db import Database
 from app.core.platform.errors import NotFound
 from app.core.platform.tables import Clustering, Dataset

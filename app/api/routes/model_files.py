@@ -26,7 +26,6 @@ from app.api.routes.models import Name, Version
 from app.core import models as registry
 from app.core.access.quota import check_growth
 from app.core.clusterings.names import current_names
-from app.core.models.deletion import FOLDER
 from app.core.models.package.packing import PackedModel
 from app.core.models.package.unpacking import Unpacked, unpack
 from app.core.platform import idempotency
@@ -35,6 +34,7 @@ from app.core.platform.errors import InvalidRequest
 from app.core.platform.ids import new_id
 from app.core.runtime import Runtime
 from app.core.storage import raise_if_full
+from app.core.storage.keys import model_folder
 
 router = APIRouter(
     route_class=GuardedRoute,
@@ -145,7 +145,7 @@ def _register(
     digest: str,
 ) -> schemas.ModelVersion:
     """Files first, then one commit; without it the files are dropped."""
-    folder, kept = f"{FOLDER}/{new_id('imp')}", False
+    folder, kept = model_folder(new_id("imp")), False
     request_hash = hashlib.sha256(json.dumps(["models:import", name, digest]).encode()).hexdigest()
     try:
         unpacked = unpack(file, runtime.storage, folder, runtime.settings.weights_dir)

@@ -13,7 +13,7 @@ from app.api.http.errors import responses
 from app.core import models as registry
 from app.core.models import deletion
 from app.core.platform.tables import Model, ModelVersion
-from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage.deletion.retention import delete_unless_retained
 
 router = APIRouter(
     route_class=GuardedRoute,

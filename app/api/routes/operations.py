@@ -14,7 +14,7 @@ from app.api.http.dependencies import IdempotencyKeyHeader, ListingDep, RuntimeD
 from app.api.http.errors import responses
 from app.api.routes.clusterings import ClusteringDep
 from app.core.clusterings import operations
-from app.core.clusterings.splitting import divide
+from app.core.clusterings.splitting import plan_split
 from app.core.platform import idempotency
 from app.core.platform.errors import InvalidRequest, RevisionRequired
 from app.core.platform.tables import ClusteringOperation
@@ -110,7 +110,9 @@ def _perform(
     request_hash = hashlib.sha256(content.encode()).hexdigest()
 
     def create(session: Session) -> dict[str, Any]:
-        row = operations.perform(session, tenant, clustering_id, operation, revisions=revisions)
+        row = operations.apply_operation(
+            session, tenant, clustering_id, operation, revisions=revisions
+        )
         return schemas.Operation.of(row).model_dump(mode="json")
 
     answer, _ = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
@@ -127,7 +129,7 @@ def _prepare(
     arguments = body.model_dump(exclude={"kind"})
     if body.kind == "split":
         # Takes seconds, in which nobody should have to wait for the database.
-        arguments["division"] = divide(
+        arguments["plan"] = plan_split(
             runtime.db, runtime.storage, tenant, clustering_id, revisions=revisions, **arguments
         )
     return _KINDS[body.kind](**arguments)

@@ -20,7 +20,7 @@ from app.core.platform.errors import ImageRejected, InvalidRequest
 from app.core.platform.tables import Dataset, Image
 from app.core.runtime import Runtime
 from app.core.serving.admission import Reservation
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 
 _OTHER_COMMAS = 10_000  # of a body, that are not between numbers
 

@@ -21,6 +21,7 @@ from app.core.platform.errors import ArchiveInvalid, BodyTooLarge, FieldError, I
 from app.core.platform.ids import new_id
 from app.core.platform.settings import MiB
 from app.core.runtime import Runtime
+from app.core.storage.keys import upload_key
 
 _BUFFER = 1024 * 1024
 _MAX_JSON = 32 * MiB  # a long list of addresses
@@ -52,7 +53,7 @@ async def receive(
     if media_type == "application/json":
         text = await _read_json(request, runtime.settings.max_urls)
         return await run_in_threadpool(_from_json, runtime, text, schema)
-    key = f"uploads/{new_id('up')}"
+    key = upload_key(new_id("up"))
     async with contextmanager_in_threadpool(runtime.storage.writing(key)) as file:
         if media_type == "multipart/form-data":
             await _write_form(request, file, runtime.settings.max_parts)
@@ -72,7 +73,7 @@ def _from_json(runtime: Runtime, text: bytes, schema: type[schemas.ImagesCreate]
     digest = hashlib.sha256(source.model_dump_json().encode()).hexdigest()
     if not isinstance(source, schemas.UrlsSource):
         return Received(source.model_dump(), digest, None, body)
-    key = f"uploads/{new_id('up')}"  # too long for the job's own row
+    key = upload_key(new_id("up"))  # too long for the job's own row
     with runtime.storage.writing(key) as file:
         for url in source.urls:
             file.write(json.dumps({"url": url}).encode() + b"\n")

@@ -7,7 +7,7 @@ import time
 from sqlalchemy import select
 
 from app.core.access.keys import has_keys, hash_key, looks_like_key
-from app.core.platform.actor import ANYONE, OWNER, Actor
+from app.core.platform.actor import ANONYMOUS, OWNER, Actor
 from app.core.platform.clock import db_now
 from app.core.platform.db import Database
 from app.core.platform.errors import Unauthorized
@@ -43,7 +43,7 @@ class ApiKeyCache:
         """None if it takes a look at the database."""
         now = time.monotonic()
         if not self._needed:
-            return ANYONE if now < self._open_until else None
+            return ANONYMOUS if now < self._open_until else None
         sha256 = hash_key(_given(text))
         if self._own_hash is not None and hmac.compare_digest(sha256, self._own_hash):
             return OWNER
@@ -52,7 +52,7 @@ class ApiKeyCache:
 
     def find(self, text: str | None) -> Actor:
         if not self.learn_whether_needed():
-            return ANYONE
+            return ANONYMOUS
         if (actor := self.known(text)) is not None:
             return actor
         return self._read(_given(text))

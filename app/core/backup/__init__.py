@@ -1,1 +1,1 @@
-"""The whole instance in one file, and back: rows, models, artifacts, images."""
+"""Backup and restore of a whole instance: rows, models, artifacts, images."""

@@ -1,7 +1,7 @@
-"""The file of a backup: a tar that can be written and checked front to back in bounded memory.
+"""The file of a backup: a tar that is written and checked sequentially with bounded memory.
 
-After every thousand members stands an index with their hashes; the last member is the manifest,
-with the hashes of the indexes. A file that was cut short has none.
+An index with their hashes follows every thousand members; the last member is the manifest, with the
+hashes of the indexes. A truncated file has no manifest.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from app.core.platform.errors import BackupInvalid
 FORMAT = 1
 _MANIFEST = "manifest.json"
 _INDEXES = "index/"
-_GROUP = 1_000  # members that an index lists
+_GROUP = 1_000  # members per index
 _BLOCK = 1024 * 1024
 _INDEX_BYTES = 4 * 1024 * 1024
 _MANIFEST_BYTES = 256 * 1024 * 1024
@@ -26,7 +26,7 @@ _MANIFEST_BYTES = 256 * 1024 * 1024
 class Member(NamedTuple):
     name: str
     size: int
-    file: IO[bytes]  # until the next member is asked for
+    file: IO[bytes]  # valid until the next member is read
 
 
 class ArchiveWriter:
@@ -70,14 +70,14 @@ class ArchiveWriter:
 
 
 def read_members(path: Path) -> Iterator[Member]:
-    """In their order, without the indexes and the manifest. Verify first."""
+    """The members in order, without indexes and manifest. Call `verify` first."""
     for member in _members(path):
         if not member.name.startswith(_INDEXES) and member.name != _MANIFEST:
             yield member
 
 
 def verify(path: Path) -> dict[str, Any]:
-    """The manifest, once every byte of every member was found to be what was written."""
+    """Checks the hash of every member; returns the manifest."""
     try:
         return _verify(path)
     except tarfile.TarError as error:
@@ -90,21 +90,23 @@ def _verify(path: Path) -> dict[str, Any]:
     about: dict[str, Any] | None = None
     for member in _members(path):
         if about is not None:
-            raise BackupInvalid(f"The backup goes on after its end, with {member.name}.")
+            raise BackupInvalid(f"The backup has a member after its manifest: {member.name}.")
         if member.name == _MANIFEST:
             about = _check_manifest(member, indexes, group)
         elif member.name.startswith(_INDEXES):
             data = _read(member, _INDEX_BYTES)
             if _parse(member.name, data) != group:
-                raise BackupInvalid(f"What stands before {member.name} is not what was written.")
+                raise BackupInvalid(
+                    f"The backup is damaged: the members before {member.name} do not match it."
+                )
             indexes.append(hashlib.sha256(data).hexdigest())
             group = {}
         elif member.name in group:
-            raise BackupInvalid(f"The backup holds {member.name} twice.")
+            raise BackupInvalid(f"The backup has {member.name} twice.")
         else:
             group[member.name] = _hash(member)
     if about is None:
-        raise BackupInvalid("The backup is cut short, or it is no backup.")
+        raise BackupInvalid("The backup is truncated, or the file is not a backup.")
     return about
 
 
@@ -114,23 +116,25 @@ def _members(path: Path) -> Iterator[Member]:
             _forget_members(tar)
             file = tar.extractfile(info) if info.isreg() else None
             if file is None:
-                raise BackupInvalid(f"The backup holds {info.name!r}, which is no file.")
+                raise BackupInvalid(f"The backup has a member {info.name!r} that is not a file.")
             yield Member(info.name, info.size, file)
 
 
 def _forget_members(tar: tarfile.TarFile) -> None:
-    """Else it would remember every one of them."""
+    """Else TarFile keeps all members in memory."""
     tar.members.clear()  # type: ignore[attr-defined]
 
 
 def _check_manifest(member: Member, indexes: list[str], group: dict[str, str]) -> dict[str, Any]:
     about = _parse(member.name, _read(member, _MANIFEST_BYTES))
     if about.pop("sha256", None) != _digest(about):
-        raise BackupInvalid("The manifest of the backup is not what was written.")
+        raise BackupInvalid("The backup is damaged: the hash of its manifest does not match.")
     if about["format"] != FORMAT:
-        raise BackupInvalid(f"The backup has format {about['format']}; this reads {FORMAT}.")
+        raise BackupInvalid(
+            f"The backup has format {about['format']}; this release reads {FORMAT}."
+        )
     if about["indexes"] != indexes or group:
-        raise BackupInvalid("Members of the backup are missing or are not what was written.")
+        raise BackupInvalid("The backup is damaged: members are missing or changed.")
     return about
 
 
@@ -144,9 +148,9 @@ def _parse(name: str, data: bytes) -> dict[str, Any]:
     return value
 
 
-def _read(member: Member, most: int) -> bytes:
-    if member.size > most:
-        raise BackupInvalid(f"{member.name} of the backup is larger than it can be.")
+def _read(member: Member, max_bytes: int) -> bytes:
+    if member.size > max_bytes:
+        raise BackupInvalid(f"The backup is damaged: {member.name} is too large.")
     return member.file.read()
 
 
@@ -162,7 +166,7 @@ def _digest(value: dict[str, Any]) -> str:
 
 
 class _Hashing:
-    """A file that hashes what is read from it."""
+    """Hashes a file while it is read."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -1,6 +1,6 @@
-"""Make a backup while the service runs.
+"""Creates a backup while the service runs.
 
-The rows are read in one snapshot; the files after it, under a hold that keeps all of them there.
+Rows are read in one snapshot, then the files, under a retention lock.
 """
 
 import os
@@ -18,54 +18,59 @@ from typing import IO
 from app.core.backup.archive import ArchiveWriter
 from app.core.backup.files import FOLDER, artifact_keys, image_keys, may_vanish
 from app.core.backup.rows import dump_rows
+from app.core.platform.db import Database
 from app.core.platform.errors import StorageCorrupt
 from app.core.platform.migrations import current_revision
-from app.core.runtime import Runtime
 from app.core.storage import Storage
-from app.core.storage.gc.retention import RETENTION_SECONDS, Retention, retain
+from app.core.storage.deletion.retention import RETENTION_SECONDS, Retention, retain
 
-_READERS = 8  # a bucket answers slowly, but many at once
+_READERS = 8  # hides the latency of a bucket
 _RENEW_SECONDS = RETENTION_SECONDS / 10
-_NAMED = 100  # missing files that the manifest names
+_NAMED = 100  # missing files that the manifest lists
 
 Progress = Callable[[str, int], None]
 
 
 @dataclass
 class Backup:
-    """What a backup holds."""
+    """The content of a backup."""
 
     path: Path
     tables: dict[str, int] = field(default_factory=dict)
     files: int = 0
     file_bytes: int = 0
-    missing: list[str] = field(default_factory=list)  # rows refer to them, and they are not there
+    missing: list[str] = field(default_factory=list)  # files that rows refer to
 
 
-def make_backup(
-    runtime: Runtime, path: Path, *, images: bool = True, progress: Progress = lambda *_: None
+def create_backup(
+    db: Database,
+    storage: Storage,
+    path: Path,
+    *,
+    images: bool = True,
+    progress: Progress = lambda *_: None,
 ) -> Backup:
     backup = Backup(path)
     created_at = time.time()
     with (
-        retain(runtime.db, f"backup to {path}") as held,
-        _appearing(path) as file,
+        retain(db, f"backup to {path}") as retention,
+        _atomic_file(path) as file,
         tempfile.TemporaryFile() as keys,
     ):
         archive = ArchiveWriter(file)
-        with runtime.db.snapshot() as session:
+        with db.snapshot() as session:
             revision = current_revision(session.connection())
             backup.tables = dump_rows(session, archive.add)
             progress("rows", sum(backup.tables.values()))
-            keys.writelines(f"{key}\n".encode() for key in artifact_keys(session, runtime.storage))
+            keys.writelines(f"{key}\n".encode() for key in artifact_keys(session, storage))
             artifacts = keys.tell()
             if images:
                 keys.writelines(f"{key}\n".encode() for key in image_keys(session))
-        copying = _Copying(runtime.storage, archive, backup, _Renewing(held), progress)
+        copier = _FileCopier(storage, archive, backup, _Renewal(retention), progress)
         keys.seek(0)
-        copying.artifacts(_lines(keys, artifacts))
-        copying.images(_lines(keys, None))
-        held.renew()  # else files may have gone before they were read
+        copier.copy_artifacts(_lines(keys, artifacts))
+        copier.copy_images(_lines(keys, None))
+        retention.renew()  # else files may have been deleted before they were read
         archive.finish(
             {
                 "service": version("temi-service"),
@@ -81,27 +86,29 @@ def make_backup(
     return backup
 
 
-class _Renewing:
-    def __init__(self, held: Retention) -> None:
-        self._held = held
+class _Renewal:
+    """Renews the retention lock from time to time."""
+
+    def __init__(self, retention: Retention) -> None:
+        self._retention = retention
         self._at = time.monotonic()
 
     def __call__(self) -> None:
         if time.monotonic() - self._at > _RENEW_SECONDS:
-            self._held.renew()
+            self._retention.renew()
             self._at = time.monotonic()
 
 
 @dataclass(frozen=True)
-class _Copying:
+class _FileCopier:
     storage: Storage
     archive: ArchiveWriter
     backup: Backup
-    renew: _Renewing
+    renew: _Renewal
     progress: Progress
 
-    def artifacts(self, keys: Iterable[str]) -> None:
-        """They may be larger than the memory."""
+    def copy_artifacts(self, keys: Iterable[str]) -> None:
+        """Copies file by file: artifacts may be larger than the memory."""
         for key in keys:
             try:
                 with self.storage.path(key).open("rb") as file:
@@ -113,10 +120,10 @@ class _Copying:
             else:
                 self._count(size)
 
-    def images(self, keys: Iterable[str]) -> None:
-        """They may be very many."""
+    def copy_images(self, keys: Iterable[str]) -> None:
+        """Reads several images at the same time: there may be millions."""
         with ThreadPoolExecutor(_READERS) as pool:
-            for key, data in _ahead(pool, self._read, keys):
+            for key, data in _read_ahead(pool, self._read, keys):
                 if data is None:
                     self.backup.missing.append(key)
                 else:
@@ -136,10 +143,10 @@ class _Copying:
         self.progress("files", self.backup.files)
 
 
-def _ahead(
+def _read_ahead(
     pool: ThreadPoolExecutor, read: Callable[[str], bytes | None], keys: Iterable[str]
 ) -> Iterator[tuple[str, bytes | None]]:
-    """In order, with a few more under way than are taken."""
+    """Results in order, with some reads ahead."""
     waiting: deque[tuple[str, Future[bytes | None]]] = deque()
     for key in keys:
         waiting.append((key, pool.submit(read, key)))
@@ -156,16 +163,16 @@ def _lines(keys: IO[bytes], end: int | None) -> Iterator[str]:
 
 
 @contextmanager
-def _appearing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that is there whole, or not at all."""
+def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that exists under its name only if the block ends without an error."""
     if path.exists():
-        raise FileExistsError(f"{path} is already there; a backup never takes its place.")
-    aside = path.with_name(f".{path.name}.partial")
+        raise FileExistsError(f"{path} exists already; a backup does not replace it.")
+    temporary = path.with_name(f".{path.name}.partial")
     try:
-        with aside.open("wb") as file:
+        with temporary.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        aside.rename(path)
+        temporary.rename(path)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

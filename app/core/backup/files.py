@@ -1,4 +1,4 @@
-"""Which files belong to the rows of a snapshot."""
+"""The files that belong to the rows of a snapshot."""
 
 from collections.abc import Iterator
 
@@ -7,14 +7,24 @@ from sqlalchemy.orm import Session
 
 from app.core.jobs.requests.ingest import upload_keys
 from app.core.platform.tables import OPEN, Clustering, Embedding, Export, Image, Job, ModelVersion
-from app.core.storage import Storage, blob_key
+from app.core.storage import Storage
+from app.core.storage.keys import (
+    EMBEDDINGS,
+    JOBS,
+    LISTINGS,
+    UPLOADS,
+    blob_key,
+    job_folder,
+    parent_of,
+    prefix_of,
+)
 
 FOLDER = "files/"
 _ROWS = 10_000
 
 
 def artifact_keys(session: Session, storage: Storage) -> Iterator[str]:
-    """Models and exports, then what saves work: features, and what jobs have got so far."""
+    """Models, exports and uploads, then features and files of jobs."""
     for version in session.scalars(select(ModelVersion)):
         yield from (f"{version.folder}/{name}" for name in version.files)
     yield from session.scalars(select(Export.storage_key))
@@ -23,20 +33,20 @@ def artifact_keys(session: Session, storage: Storage) -> Iterator[str]:
         yield from filter(storage.exists, upload_keys(job))
     folders = set(session.scalars(select(Embedding.folder)))
     folders |= set(session.scalars(select(Clustering.embedding_folder)))
-    folders |= {f"jobs/{job_id}" for job_id in session.scalars(select(Job.id))}
-    for root in ("embeddings", "jobs"):
+    folders |= {job_folder(job_id) for job_id in session.scalars(select(Job.id))}
+    for root in (EMBEDDINGS, JOBS):
         for file in storage.list(root):
-            if "/".join(file.key.split("/")[:2]) in folders:
+            if parent_of(file.key, 2) in folders:
                 yield file.key
 
 
 def may_vanish(key: str) -> bool:
-    """What a running job removes itself once it has made something better of it."""
-    return key.startswith(("jobs/", "embeddings/", "uploads/", "listings/"))
+    """Whether a running job may delete the file while the backup is created."""
+    return prefix_of(key) in (JOBS, EMBEDDINGS, UPLOADS, LISTINGS)
 
 
 def image_keys(session: Session) -> Iterator[str]:
-    """Each once: images with the same bytes share them."""
+    """Each key once: images with the same bytes share them."""
     hashes = select(Image.sha256).order_by(Image.sha256).execution_options(yield_per=_ROWS)
     before = None
     for sha256 in session.scalars(hashes):

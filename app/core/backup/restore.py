@@ -1,4 +1,4 @@
-"""Bring a backup into an empty instance: all of it, or nothing."""
+"""Restores a backup into an empty instance, completely or not at all."""
 
 import shutil
 from collections.abc import Callable
@@ -17,26 +17,26 @@ from app.core.platform.db import Database
 from app.core.platform.errors import BackupInvalid, NotEmpty
 from app.core.platform.migrations import is_ancestor
 from app.core.platform.tables import Job
-from app.core.runtime import Runtime
 from app.core.storage import Storage
-from app.core.storage.gc.owners import KINDS
+from app.core.storage.deletion.owners import KINDS
+from app.core.storage.keys import prefix_of
 
 _BLOCK = 1024 * 1024
 Progress = Callable[[str, int], None]
 
 
 def restore_backup(
-    runtime: Runtime, path: Path, *, progress: Progress = lambda *_: None
+    db: Database, storage: Storage, path: Path, *, progress: Progress = lambda *_: None
 ) -> dict[str, Any]:
-    """Returns the manifest. Files first: without rows they are nobody's, and can be collected."""
+    """Returns the manifest. Files are written first: without rows they can be collected."""
     manifest = verify(path)
     _check_fits(manifest)
-    _check_empty(runtime.db)
-    _write_files(runtime.storage, path, progress)
-    with runtime.db.write() as session:
+    _check_empty(db)
+    _write_files(storage, path, progress)
+    with db.write() as session:
         if session.get_bind().dialect.name == "postgresql":
             session.execute(text("SET LOCAL statement_timeout = 0"))
-        if not is_empty(session):  # somebody has begun to use it meanwhile
+        if not is_empty(session):  # it was used meanwhile
             raise _not_empty()
         _write_rows(session, path, manifest["tables"], progress)
         _queue_again(session)
@@ -46,8 +46,8 @@ def restore_backup(
 def _check_fits(manifest: dict[str, Any]) -> None:
     if not is_ancestor(manifest["revision"]):
         raise BackupInvalid(
-            f"The backup was made by a later release (tables {manifest['revision']}); "
-            "restore it with that one."
+            f"The backup is of a later release (tables {manifest['revision']}); "
+            "restore it with that release."
         )
     check_known(list(manifest["tables"]))
 
@@ -59,30 +59,30 @@ def _check_empty(db: Database) -> None:
 
 
 def _not_empty() -> NotEmpty:
-    return NotEmpty("This instance is not empty; a backup is restored into a new one only.")
+    return NotEmpty("This instance is not empty; restore the backup into a new one.")
 
 
 def _write_files(storage: Storage, path: Path, progress: Progress) -> None:
     kinds = {kind.name for kind in KINDS}
-    batch, waiting, done = storage.batch(), 0, 0
+    batch, pending, done = storage.batch(), 0, 0
     for member in read_members(path):
         if not member.name.startswith(FOLDER):
             continue
         key = member.name.removeprefix(FOLDER)
-        if key.split("/")[0] not in kinds:
-            raise BackupInvalid(f"The backup holds a file that is of no known kind: {key}.")
+        if prefix_of(key) not in kinds:
+            raise BackupInvalid(f"The backup has a file of unknown kind: {key}.")
         if member.size <= _BLOCK:
             batch.write(key, member.file.read())
-            waiting += 1
+            pending += 1
         else:
             with storage.writing(key) as file:
                 shutil.copyfileobj(member.file, file, _BLOCK)
-        if waiting == 500:
-            batch.keep()
-            waiting = 0
+        if pending == 500:
+            batch.flush()
+            pending = 0
         done += 1
         progress("files", done)
-    batch.keep()
+    batch.flush()
 
 
 def _write_rows(session: Session, path: Path, counts: dict[str, int], progress: Progress) -> None:
@@ -90,24 +90,24 @@ def _write_rows(session: Session, path: Path, counts: dict[str, int], progress: 
     for member in read_members(path):
         table = table_of(member.name)
         if table is None:
-            break  # all rows come before the first file
+            break  # all rows are before the first file
         done += load_rows(session, table, member.file.read())
         progress("rows", done)
     for table, count in counts.items():
         if count_rows(session, table) != count:
-            raise BackupInvalid(f"The backup does not hold all rows of {table}.")
+            raise BackupInvalid(f"The backup does not have all rows of {table}.")
 
 
 def _queue_again(session: Session) -> None:
-    """Nobody works on these jobs here. A new fence: whoever did elsewhere can do no harm."""
+    """Queues running jobs; a new fence invalidates writes of their workers elsewhere."""
     running = session.scalars(select(Job.id).where(Job.status == "running")).all()
-    free = {"lease_until": 0.0, "worker": None, "notify_at": 0.0, "hints": 0}
-    raised = {"fence": Job.fence + 1, "version": Job.version + 1}
-    held = update(Job).execution_options(synchronize_session=False)
-    session.execute(held.where(Job.status == "cancelling").values(**free, **raised))
+    unclaimed = {"lease_until": 0.0, "worker": None, "notify_at": 0.0, "notifications": 0}
+    incremented = {"fence": Job.fence + 1, "version": Job.version + 1}
+    jobs = update(Job).execution_options(synchronize_session=False)
+    session.execute(jobs.where(Job.status == "cancelling").values(**unclaimed, **incremented))
     session.execute(
-        held.where(Job.status == "running").values(
-            status="queued", queued_at=db_now(), **free, **raised
+        jobs.where(Job.status == "running").values(
+            status="queued", queued_at=db_now(), **unclaimed, **incremented
         )
     )
     for job_id in running:

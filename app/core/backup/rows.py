@@ -1,4 +1,4 @@
-"""Rows of every table as compressed JSON lines: the same for SQLite and PostgreSQL."""
+"""Dumps and loads the rows of every table as compressed JSON lines, for any database."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,21 +13,21 @@ from app.core.platform.errors import BackupInvalid
 from app.core.platform.tables import Base
 
 FOLDER = "tables/"
-# These speak of processes that run now and of files that grow: elsewhere they would be wrong.
-_LEFT_OUT = {"workers", "shards", "retention_locks", "uploads"}
-_ROWS = 10_000  # in one member, and in memory
+# Rows of running processes and unfinished uploads are not valid in another instance.
+_EXCLUDED = {"workers", "shards", "retention_locks", "uploads"}
+_ROWS = 10_000  # per member, and in memory
 _MEMBER_BYTES = 1024**3
-# Nothing is written as NULL, not as JSON's own null.
+# None is written as SQL NULL, not as JSON null.
 _JSON = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 
 
 def tables() -> list[Table]:
-    """Those that travel; one that refers to another comes after it."""
-    return [table for table in Base.metadata.sorted_tables if table.name not in _LEFT_OUT]
+    """The tables of a backup, in the order of their foreign keys."""
+    return [table for table in Base.metadata.sorted_tables if table.name not in _EXCLUDED]
 
 
 def dump_rows(session: Session, add: Callable[[str, bytes], None]) -> dict[str, int]:
-    """Every row, a member for some thousands; returns how many each table has."""
+    """Writes all rows in members of some thousands; returns the counts per table."""
     return {table.name: _dump_table(session, table, add) for table in tables()}
 
 
@@ -47,7 +47,7 @@ def _dump_table(session: Session, table: Table, add: Callable[[str, bytes], None
 
 
 def table_of(member: str) -> str | None:
-    """The table that a member of an archive belongs to."""
+    """The table of a member; None for files."""
     return member.split("/")[1] if member.startswith(FOLDER) else None
 
 
@@ -75,7 +75,7 @@ def check_known(names: Sequence[str]) -> None:
 
 
 def _shape(name: str, columns: Sequence[str]) -> Table:
-    """The table with these columns only: those that came later get what the database gives."""
+    """The table with these columns only: later columns get their defaults."""
     table = Base.metadata.tables[name]
     if unknown := sorted(set(columns) - set(table.columns.keys())):
         raise BackupInvalid(

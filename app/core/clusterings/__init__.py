@@ -1,1 +1,1 @@
-"""Finished clusterings: clusters, assignments, edits and revisions, statistics, plots."""
+"""Finished clusterings: clusters, assignments, operations and revisions, statistics, plots."""

@@ -1,7 +1,7 @@
-"""How far two clusterings of the same images agree, from counts alone.
+"""Measures of agreement between two clusterings of the same images, from a contingency table.
 
-The counts are sparse: 25,000 clusters on either side would make a full table of gigabytes. Free of
-torch and scikit-learn, which the API does not load.
+The table is sparse: 25,000 clusters on either side would make a dense one of gigabytes. Uses
+neither torch nor scikit-learn, which the API does not load.
 """
 
 import math
@@ -26,15 +26,15 @@ class Overlap:
         return int(self.count.sum())
 
     def matched(self) -> npt.NDArray[np.bool_]:
-        """Which pairs are a cluster and its partner: one to one, with the most images in all."""
+        """Which pairs are matched: the one-to-one matching with the most common images."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
         rows, n_rows = _numbered(self.left)
         columns, n_columns = _numbered(self.right)
-        # To stay single costs as much as a partner without a common image: every row finds a place.
-        single = int(self.count.max()) + 1
-        cost = np.concatenate([single - self.count, np.full(n_rows, single)])
+        # Staying unmatched costs as much as a pair without common images, so every row has a match.
+        unmatched = int(self.count.max()) + 1
+        cost = np.concatenate([unmatched - self.count, np.full(n_rows, unmatched)])
         at = (
             np.concatenate([rows, np.arange(n_rows)]),
             np.concatenate([columns, n_columns + np.arange(n_rows)]),
@@ -52,7 +52,7 @@ class Overlap:
         return 1.0 if highest == expected else (both - expected) / (highest - expected)
 
     def normalized_mutual_information(self) -> float:
-        """Over the mean of the two entropies."""
+        """Normalized by the mean of the two entropies."""
         left, right = (self._sizes(side) / self.total for side in (self.left, self.right))
         if len(left) == len(right) == 1:
             return 1.0
@@ -69,7 +69,7 @@ class Overlap:
 
 
 def _numbered(clusters: Integers) -> tuple[Integers, int]:
-    """The clusters as 0, 1, ..., and how many there are."""
+    """The clusters renumbered as 0, 1, ..., and their number."""
     found, numbers = np.unique(clusters, return_inverse=True)
     return numbers.astype(np.int64), len(found)
 

@@ -1,4 +1,4 @@
-"""One picture of a cluster: its most typical images, and those that it nearly lost to others."""
+"""Contact sheets of a cluster: its most typical images, and those close to other clusters."""
 
 import io
 import threading
@@ -15,13 +15,13 @@ from app.core.platform.errors import ImageRejected, StorageCorrupt
 from app.core.platform.tables import Cluster
 
 _TILE, _GAP, _MARGIN = 144, 10, 24
-_CAPTION, _HEADING, _HEADER = 18, 34, 70  # heights of texts
-THUMBNAIL_SIZE = 256  # the size that lists show, so it is likely to be there
-_MIN_WIDTH = 520  # room for a title, however few columns there are
-_INK, _PALE, _EMPTY, _FRAME = "#1d2430", "#6b7280", "#f3f4f6", "#d9dde3"
+_CAPTION, _HEADING, _HEADER = 18, 34, 70  # text heights
+THUMBNAIL_SIZE = 256  # the size in lists, so it is likely to exist
+_MIN_WIDTH = 520  # room for the title if there are few columns
+_TEXT, _MUTED, _BACKGROUND, _BORDER = "#1d2430", "#6b7280", "#f3f4f6", "#d9dde3"
 ReadThumbnail = Callable[[str, int], bytes]
-"""By hash and size."""
-_sheets = threading.BoundedSemaphore(2)  # a large one takes some 40 MB
+"""Reads a thumbnail by hash and size."""
+_slots = threading.BoundedSemaphore(2)  # a large sheet takes about 40 MB
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """Everything that is shown, but for the pictures themselves."""
+    """The content of a sheet without the thumbnails."""
 
     title: str
     subtitle: str
@@ -49,42 +49,42 @@ class Sheet:
 def load_sheet(
     session: Session, cluster: Cluster, *, rows: int, columns: int, borderline_rows: int
 ) -> Sheet:
-    """An image is shown once: those at the border are of the ones that are not typical."""
-    where = (session, cluster.clustering_id, cluster.cluster_id)
-    typical = ranked_images(*where, limit=rows * columns)
-    shown = [image.id for _, image in typical]
-    doubtful = ranked_images(
-        *where, RANKINGS["borderline"], limit=borderline_rows * columns, without=shown
+    """Reads the content; the two sections have no image in common."""
+    args = (session, cluster.clustering_id, cluster.cluster_id)
+    typical = ranked_images(*args, limit=rows * columns)
+    typical_ids = [image.id for _, image in typical]
+    borderline = ranked_images(
+        *args, RANKINGS["borderline"], limit=borderline_rows * columns, exclude=typical_ids
     )
     sections = [
         Section("Most typical", [Tile(i.sha256, f"p {a.probability:.2f}") for a, i in typical]),
-        Section("At the border", [Tile(i.sha256, f"margin {a.margin:.2f}") for a, i in doubtful]),
+        Section("Borderline", [Tile(i.sha256, f"margin {a.margin:.2f}") for a, i in borderline]),
     ]
     mean = cluster.mean_probability
     images = "no images" if not cluster.size else f"{cluster.size:,} images"
-    sure = "" if mean is None else f"  ·  mean probability {mean:.2f}"
+    probability = "" if mean is None else f"  ·  mean probability {mean:.2f}"
     return Sheet(
         title=cluster.label,
-        subtitle=f"cluster {cluster.cluster_id}  ·  {images}{sure}",
+        subtitle=f"cluster {cluster.cluster_id}  ·  {images}{probability}",
         sections=[section for section in sections if section.tiles],
         columns=columns,
     )
 
 
 def draw_sheet(sheet: Sheet, read_thumbnail: ReadThumbnail) -> bytes:
-    """As PNG. One picture at a time is decoded."""
-    with _sheets:
+    """Draws a PNG; decodes one thumbnail at a time."""
+    with _slots:
         width = max(_MIN_WIDTH, 2 * _MARGIN + sheet.columns * (_TILE + _GAP) - _GAP)
         canvas = Pillow.new("RGB", (width, _height(sheet)), "white")
         draw = ImageDraw.Draw(canvas)
         room = width - 2 * _MARGIN
-        draw.text((_MARGIN, _MARGIN - 6), _fitted(sheet.title, 26, room), _INK, _font(26))
-        draw.text((_MARGIN, _MARGIN + 32), _fitted(sheet.subtitle, 15, room), _PALE, _font(15))
+        draw.text((_MARGIN, _MARGIN - 6), _fitted(sheet.title, 26, room), _TEXT, _font(26))
+        draw.text((_MARGIN, _MARGIN + 32), _fitted(sheet.subtitle, 15, room), _MUTED, _font(15))
         top = _MARGIN + _HEADER
         if not sheet.sections:
-            draw.text((_MARGIN, top), "This cluster is empty.", _PALE, _font(18))
+            draw.text((_MARGIN, top), "This cluster is empty.", _MUTED, _font(18))
         for section in sheet.sections:
-            draw.text((_MARGIN, top), section.heading, _INK, _font(18))
+            draw.text((_MARGIN, top), section.heading, _TEXT, _font(18))
             top += _HEADING
             for number, tile in enumerate(section.tiles):
                 row, column = divmod(number, sheet.columns)
@@ -119,17 +119,17 @@ def _draw_tile(
     picture: Pillow.Image | None,
 ) -> None:
     left, top = corner
-    draw.rectangle((left, top, left + _TILE - 1, top + _TILE - 1), fill=_EMPTY)
+    draw.rectangle((left, top, left + _TILE - 1, top + _TILE - 1), fill=_BACKGROUND)
     if picture is not None:
         picture = ImageOps.contain(picture, (_TILE, _TILE), Pillow.Resampling.LANCZOS)
-        place = (left + (_TILE - picture.width) // 2, top + (_TILE - picture.height) // 2)
-        canvas.paste(picture, place)
-    draw.rectangle((left, top, left + _TILE - 1, top + _TILE - 1), outline=_FRAME)
-    draw.text((left, top + _TILE + 3), tile.caption, _PALE, _font(12))
+        position = (left + (_TILE - picture.width) // 2, top + (_TILE - picture.height) // 2)
+        canvas.paste(picture, position)
+    draw.rectangle((left, top, left + _TILE - 1, top + _TILE - 1), outline=_BORDER)
+    draw.text((left, top + _TILE + 3), tile.caption, _MUTED, _font(12))
 
 
 def _picture(read_thumbnail: ReadThumbnail, sha256: str) -> Pillow.Image | None:
-    """None if its bytes are gone or damaged: the others are worth looking at all the same."""
+    """The thumbnail; None if its bytes are missing or damaged."""
     try:
         return decode_image(read_thumbnail(sha256, THUMBNAIL_SIZE)).image
     except (ImageRejected, StorageCorrupt, OSError):
@@ -141,7 +141,7 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 
 def _fitted(text: str, size: int, room: int) -> str:
-    """On one line, and cut where the sheet ends. Letters that the font lacks become boxes."""
+    """The text on one line, truncated to the width."""
     line = "".join(character if character.isprintable() else " " for character in text)
     if _font(size).getlength(line) <= room:
         return line

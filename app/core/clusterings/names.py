@@ -1,7 +1,7 @@
-"""What people call the clusters of a model version now.
+"""Current names of the clusters of a model version.
 
-A version never changes, so its manifest keeps the names it was born with. The names that people
-gave since live in the clustering that it made.
+A version never changes, so its manifest keeps the initial names. Names that users gave since are in
+the clustering of its training.
 """
 
 from sqlalchemy import select
@@ -11,7 +11,7 @@ from app.core.platform.tables import Cluster, ClusteringOperation, ModelVersion
 
 
 def current_names(session: Session, version: ModelVersion) -> list[str]:
-    """By number of the model's cluster; one that was merged goes by the name of where it went."""
+    """The name of each cluster of the model; a merged one has the name of the merged cluster."""
     names = [str(cluster["label"]) for cluster in version.manifest["clusters"]]
     if version.clustering_id is None:
         return names
@@ -21,13 +21,13 @@ def current_names(session: Session, version: ModelVersion) -> list[str]:
         )
     ).all()
     labels = {row.cluster_id: row.label for row in rows}
-    gone = {row.cluster_id for row in rows if not row.active}
-    into = _merged(session, version.clustering_id) if gone else {}
-    return [labels.get(_end_of(number, gone, into), name) for number, name in enumerate(names)]
+    inactive = {row.cluster_id for row in rows if not row.active}
+    into = _merged(session, version.clustering_id) if inactive else {}
+    return [labels.get(_follow(number, inactive, into), name) for number, name in enumerate(names)]
 
 
 def _merged(session: Session, clustering_id: str) -> dict[int, int]:
-    """From each cluster that was merged to the one that took its images."""
+    """Maps each merged cluster to the cluster that it was merged into."""
     merges = session.scalars(
         select(ClusteringOperation)
         .where(
@@ -45,7 +45,7 @@ def _merged(session: Session, clustering_id: str) -> dict[int, int]:
     }
 
 
-def _end_of(number: int, gone: set[int], into: dict[int, int]) -> int:
-    while number in gone and number in into:
+def _follow(number: int, inactive: set[int], into: dict[int, int]) -> int:
+    while number in inactive and number in into:
         number = into[number]
     return number

@@ -1,4 +1,4 @@
-"""Plots of a clustering as it is now. What is drawn is read first; drawing needs no database."""
+"""Plots of a clustering. Data is loaded first; drawing needs no database."""
 
 import io
 import threading
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 Drawing = Callable[[], "Figure"]
 
 _BINS = 50
-_CONFUSION_SIDE = 40  # clusters and labels shown at most
+_CONFUSION_SIDE = 40  # maximum number of clusters and labels
 _drawing = threading.Lock()  # one figure at a time: matplotlib shares caches between threads
 
 
 def load_plot(session: Session, clustering: Clustering, name: str) -> Drawing:
-    """A plot that only has to be drawn. NotFound says what it would need."""
+    """Loads the data of a plot; raises NotFound if there is none."""
     return _LOADERS[name](session, clustering)
 
 
 def render(drawing: Drawing, format_: str) -> bytes:
-    """PNG or SVG."""
+    """Draws PNG or SVG."""
     out = io.BytesIO()
     with _drawing:
         metadata = {"Date": None} if format_ == "svg" else None
@@ -55,9 +55,9 @@ def _probabilities(session: Session, clustering: Clustering) -> Drawing:
 
 
 def _confusion(session: Session, clustering: Clustering) -> Drawing:
-    found = confusion(session, clustering, most=_CONFUSION_SIDE)
+    found = confusion(session, clustering, max_side=_CONFUSION_SIDE)
     if found is None:
-        raise NotFound("No image of this clustering has a true label to compare with.")
+        raise NotFound("No image of this clustering has a label to compare with.")
     return partial(plots.plot_confusion, found.counts, found.clusters, found.labels)
 
 
@@ -78,7 +78,7 @@ def _curves(session: Session, clustering: Clustering) -> Drawing:
         use_steps=np.array([step for step, _ in use]),
         occupancy_entropy=_numbers(use, "occupancy_entropy"),
         conditional_entropy=_numbers(use, "conditional_entropy"),
-        # edits change the number of clusters, but not that of the model
+        # operations change the number of clusters, but not that of the model
         max_entropy=clustering.metrics.get("max_entropy") or float(np.log(clustering.n_clusters)),
     )
     return partial(plots.plot_training, curves)

@@ -1,7 +1,7 @@
-"""A clustering as it was at any of its revisions, image by image.
+"""The state of a clustering at any of its revisions.
 
-The tables hold the present and what each operation changed. An image was where its earliest later
-change found it, else where it is now; a cluster likewise.
+The tables hold the current state and the changes of each operation. The cluster of an image at a
+revision is the one before its first later change, or the current one without a later change.
 """
 
 from collections.abc import Collection, Iterator
@@ -24,11 +24,11 @@ from app.core.platform.tables import (
 )
 
 PAGE = 2_000
-_NOWHERE = -1  # before the first position
+_START = -1  # before the first position
 
 
 class ClusterState(NamedTuple):
-    label: str | None  # None before it was made
+    label: str | None  # None before it was created
     active: bool
 
 
@@ -42,7 +42,7 @@ class LabeledImage(NamedTuple):
     bytes: int
     true_label: str | None
     attributes: dict[str, Any]
-    cluster_id: int | None  # None if it was taken out
+    cluster_id: int | None  # None if it is excluded
     label: str | None
     probability: float
 
@@ -53,7 +53,7 @@ class LabeledImage(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RevisionView:
-    """All that does not depend on the image. A revision never changes, so it may be kept."""
+    """The clusters of a revision. A revision never changes, so the view may be cached."""
 
     clustering_id: str
     dataset_id: str
@@ -62,7 +62,7 @@ class RevisionView:
 
     @property
     def labels(self) -> dict[int, str]:
-        """Of the clusters that were there, by id."""
+        """Labels of the active clusters, by id."""
         return {
             number: state.label or ""
             for number, state in sorted(self.clusters.items())
@@ -74,7 +74,7 @@ class RevisionView:
 class LabelFilter:
     cluster_ids: frozenset[int] | None = None  # None: all
     min_probability: float | None = None
-    include_excluded: bool = False  # whatever clusters are asked for: they are in none
+    include_excluded: bool = False  # independent of cluster_ids
 
     def keeps(self, row: LabeledImage) -> bool:
         if self.min_probability is not None and row.probability < self.min_probability:
@@ -85,7 +85,7 @@ class LabelFilter:
 
 
 def check_revision(clustering: Clustering, revision: int | None) -> int:
-    """The current one if none is named."""
+    """The given revision, or the current one for None; raises InvalidRequest."""
     if revision is None:
         return clustering.revision
     if not 1 <= revision <= clustering.revision:
@@ -108,11 +108,11 @@ def open_revision(
 
 
 def check_clusters(view: RevisionView, cluster_ids: Collection[int], field: str) -> None:
-    """All of them are there at this revision."""
+    """Raises InvalidRequest unless all clusters are active at this revision."""
     missing = sorted(set(cluster_ids) - set(view.labels))
     if missing:
-        shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        raise InvalidRequest.field(field, f"revision {view.revision} has no active cluster {shown}")
+        listed = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        raise InvalidRequest.field(field, f"revision {view.revision} has no cluster {listed}")
 
 
 def iterate_labeled(
@@ -123,25 +123,25 @@ def iterate_labeled(
     min_probability: float | None = None,
     include_excluded: bool = False,
 ) -> Iterator[list[LabeledImage]]:
-    """All images that fit, in the order of the upload, a page at a time."""
+    """Pages of the images that match, in upload order."""
     view = open_revision(session, clustering, revision)
-    wanted = LabelFilter(
+    label_filter = LabelFilter(
         cluster_ids=None if cluster_ids is None else frozenset(cluster_ids),
         min_probability=min_probability,
         include_excluded=include_excluded,
     )
-    after: int | None = _NOWHERE
+    after: int | None = _START
     while after is not None:
         rows, after = _read_page(session, view, after, PAGE)
-        if kept := [row for row in rows if wanted.keeps(row)]:
+        if kept := [row for row in rows if label_filter.keeps(row)]:
             yield kept
 
 
 def iterate_pages(
     db: Database, view: RevisionView, size: int = PAGE
 ) -> Iterator[list[LabeledImage]]:
-    """All images, a transaction for each page: a slow reader holds no connection in between."""
-    after: int | None = _NOWHERE
+    """Pages of all images, each in its own transaction: a slow reader holds no connection."""
+    after: int | None = _START
     while after is not None:
         with db.read() as session:
             rows, after = _read_page(session, view, after, size)
@@ -150,7 +150,7 @@ def iterate_pages(
 
 
 def _clusters_at(session: Session, clustering_id: str, revision: int) -> dict[int, ClusterState]:
-    # Clusters first: an operation that commits in between is then among the later ones.
+    # Clusters first: an operation that commits in between then is among the later ones.
     now = session.execute(
         select(Cluster.cluster_id, Cluster.label, Cluster.active).where(
             Cluster.clustering_id == clustering_id
@@ -166,21 +166,21 @@ def _clusters_at(session: Session, clustering_id: str, revision: int) -> dict[in
         .order_by(ClusteringOperation.revision)
         .execution_options(yield_per=200)
     )
-    settled: set[str] = set()
+    restored: set[str] = set()
     for before in later:
-        for number in before.keys() - settled:
+        for number in before.keys() - restored:
             states[int(number)] = ClusterState(before[number]["label"], before[number]["active"])
-            settled.add(number)
+            restored.add(number)
     return states
 
 
 def _read_page(
     session: Session, view: RevisionView, after: int, size: int
 ) -> tuple[list[LabeledImage], int | None]:
-    """A page's images that are in the clustering, and where to go on; None at the end."""
+    """The images of a page that are in the clustering, and the next position; None at the end."""
     images = _page_of_images(view, after, size)
-    # Looked up one by one: a join would let the database scan all assignments for each page.
-    place = (
+    # Scalar subqueries: with a join, the database may scan all assignments for each page.
+    assignment = (
         Assignment.clustering_id == view.clustering_id,
         Assignment.image_id == images.c.id,
     )
@@ -197,20 +197,23 @@ def _read_page(
     found = session.execute(
         select(
             images,
-            select(Assignment.cluster_id).where(*place).scalar_subquery().label("cluster_id"),
-            select(Assignment.probability).where(*place).scalar_subquery().label("probability"),
+            select(Assignment.cluster_id).where(*assignment).scalar_subquery().label("cluster_id"),
+            select(Assignment.probability)
+            .where(*assignment)
+            .scalar_subquery()
+            .label("probability"),
             before.scalar_subquery().label("before"),
         ).order_by(images.c.position)
     ).all()
     if not found:
-        _check_still_there(session, view)
+        _check_exists(session, view)
         return [], None
     rows = [_labeled(view, row) for row in found if row.cluster_id is not None]
     return rows, found[-1].position
 
 
 def _page_of_images(view: RevisionView, after: int, size: int) -> Subquery:
-    # The limit is on the images, not on what is found: no statement ever looks at more than a page.
+    # The limit is on the images, not on the matches: no statement reads more than a page.
     return (
         select(
             Image.id,
@@ -232,8 +235,8 @@ def _page_of_images(view: RevisionView, after: int, size: int) -> Subquery:
 
 
 def _labeled(view: RevisionView, row: Row[Any]) -> LabeledImage:
-    place = row.cluster_id if row.before is None else row.before
-    cluster_id = None if place == EXCLUDED else place
+    current = row.cluster_id if row.before is None else row.before
+    cluster_id = None if current == EXCLUDED else current
     return LabeledImage(
         image_id=row.id,
         name=row.name,
@@ -250,8 +253,8 @@ def _labeled(view: RevisionView, row: Row[Any]) -> LabeledImage:
     )
 
 
-def _check_still_there(session: Session, view: RevisionView) -> None:
-    """Deleted while it was read, it would end early and look whole."""
+def _check_exists(session: Session, view: RevisionView) -> None:
+    """A clustering that is deleted while it is read would end early without an error."""
     found = session.scalar(select(Clustering.id).where(Clustering.id == view.clustering_id))
     if found is None:
         raise NotFound(f"There is no clustering {view.clustering_id}.")

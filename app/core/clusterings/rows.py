@@ -1,4 +1,4 @@
-"""A finished clustering: which image is in which cluster, and how sure that is."""
+"""Rows of clusterings, clusters and assignments."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -26,9 +26,9 @@ _EXAMPLES = 8
 
 
 class Ranking(NamedTuple):
-    """An order of a cluster's images; each has an index.
+    """An order of a cluster's images that an index supports.
 
-    Images with the same number go by id, in the same direction, so that the index gives the order.
+    Equal values are ordered by id in the same direction, as in the index.
     """
 
     column: SQLColumnExpression[float]
@@ -41,8 +41,8 @@ class Ranking(NamedTuple):
     def after(
         self, key: InstrumentedAttribute[str], number: float, last: str
     ) -> ColumnElement[bool]:
-        here, there = tuple_(self.column, key), tuple_(number, last)
-        return here < there if self.descending else here > there
+        row, cursor = tuple_(self.column, key), tuple_(number, last)
+        return row < cursor if self.descending else row > cursor
 
 
 RANKINGS = {
@@ -70,7 +70,7 @@ def get_clustering(session: Session, tenant: str, clustering_id: str) -> Cluster
 
 
 def get_cluster(session: Session, clustering: Clustering, cluster_id: int) -> Cluster:
-    """One that is in use."""
+    """An active cluster; raises NotFound."""
     found = session.get(Cluster, (clustering.id, cluster_id))
     if found is None or not found.active:
         raise NotFound(f"There is no cluster {cluster_id} in this clustering.")
@@ -78,7 +78,7 @@ def get_cluster(session: Session, clustering: Clustering, cluster_id: int) -> Cl
 
 
 def delete_clustering(session: Session, tenant: str, clustering_id: str) -> list[str]:
-    """With all that belongs to it; returns the storage keys of its exports, to be removed next."""
+    """Deletes a clustering; returns the storage keys of its exports, to delete after the commit."""
     clustering = get_clustering(session, tenant, clustering_id)
     get_dataset(session, tenant, clustering.dataset_id, lock=True)  # no export starts meanwhile
     user = session.scalar(
@@ -100,12 +100,12 @@ def delete_clustering(session: Session, tenant: str, clustering_id: str) -> list
 
 
 def cluster_label(cluster_id: int) -> str:
-    """The name of a cluster until somebody gives it a better one."""
+    """The name of a cluster before it is renamed."""
     return f"cluster {cluster_id}"
 
 
 def add_clusters(session: Session, clustering_id: str, numbers: Iterable[int]) -> None:
-    """New and empty ones; `refresh_clusters` counts who is in them."""
+    """Adds empty clusters; `refresh_clusters` sets their sizes."""
     rows = [
         {
             "clustering_id": clustering_id,
@@ -120,7 +120,7 @@ def add_clusters(session: Session, clustering_id: str, numbers: Iterable[int]) -
 
 
 def add_assignments(session: Session, clustering_id: str, rows: Iterable[Assigned]) -> None:
-    """A row for every image, in bounded pieces."""
+    """Inserts the rows in chunks."""
     for chunk in _chunks(rows):
         values = [{"clustering_id": clustering_id, **row._asdict()} for row in chunk]
         session.execute(insert(Assignment), values)
@@ -130,7 +130,7 @@ def add_assignments(session: Session, clustering_id: str, rows: Iterable[Assigne
 def refresh_clusters(
     session: Session, clustering_id: str, cluster_ids: Sequence[int] | None = None
 ) -> None:
-    """Count anew who is in each cluster, or in these only."""
+    """Updates size and mean probability of all clusters, or of these."""
     members = (
         Assignment.clustering_id == clustering_id,
         Assignment.cluster_id == Cluster.cluster_id,
@@ -154,14 +154,14 @@ def ranked_images(
     ranking: Ranking = RANKINGS["representative"],
     *,
     limit: int = _EXAMPLES,
-    without: Sequence[str] = (),
+    exclude: Sequence[str] = (),
 ) -> list[tuple[Assignment, Image]]:
-    """The first members of a cluster in that order; by default the surest ones."""
+    """The first images of a cluster in an order; by default the most probable ones."""
     rows = session.execute(
         select(Assignment, Image)
         .join(Image, Image.id == Assignment.image_id)
         .where(Assignment.clustering_id == clustering_id, Assignment.cluster_id == cluster_id)
-        .where(Assignment.image_id.not_in(without))
+        .where(Assignment.image_id.not_in(exclude))
         .order_by(*ranking.order(Assignment.image_id))
         .limit(limit)
     )

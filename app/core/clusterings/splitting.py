@@ -1,4 +1,4 @@
-"""A cluster into parts, by k-means on the features that the clustering was made from."""
+"""Splits a cluster by k-means on the features of the clustering."""
 
 import threading
 from collections.abc import Collection, Iterator
@@ -20,22 +20,22 @@ from app.core.storage import Storage
 Ids = npt.NDArray[np.bytes_]
 Hashes = npt.NDArray[np.bytes_]
 
-_FIT_ROWS = 20_000  # that k-means looks at; all others go to the nearest of its centers
+_FIT_ROWS = 20_000  # that k-means uses; the others are assigned to the nearest center
 _CHUNK_ROWS = 10_000
-_HASH = "S32"  # compares as the bytes do: only zeros at the end are cut, on both sides
+_HASH = "S32"  # compares like bytes: only trailing zeros are stripped, on both sides
 _WAIT_SECONDS = 20.0
-_turn = threading.BoundedSemaphore(1)  # one split may use all cores and hold the sampled rows
+_split_slot = threading.BoundedSemaphore(1)  # a split uses all cores and much memory
 
 
 @dataclass(frozen=True, kw_only=True)
-class Division:
-    """Who leaves a cluster, part by part from the largest to the smallest, at a revision."""
+class SplitPlan:
+    """The images of the new clusters, from the largest to the smallest; the largest part stays."""
 
     revision: int
-    leaving: tuple[Ids, ...]
+    new_clusters: tuple[Ids, ...]
 
 
-def divide(
+def plan_split(
     db: Database,
     storage: Storage,
     tenant: str,
@@ -45,10 +45,10 @@ def divide(
     cluster_id: int,
     parts: int,
     seed: int,
-) -> Division | None:
-    """None if the clustering is at another revision: there is no use in computing anything."""
-    if not _turn.acquire(timeout=_WAIT_SECONDS):
-        raise QueueFull("Other splits are being computed; try again in a moment.")
+) -> SplitPlan | None:
+    """Computes a split; None if the clustering is at another revision."""
+    if not _split_slot.acquire(timeout=_WAIT_SECONDS):
+        raise QueueFull("Another split is being computed; retry in a moment.")
     try:
         with db.read() as session:
             clustering = get_clustering(session, tenant, clustering_id)
@@ -61,11 +61,11 @@ def divide(
             rows = _rows_of(hashes, _stored_hashes(session, storage, clustering, features))
         part = _parts(features, rows, parts, seed)  # (N,)
     finally:
-        _turn.release()
+        _split_slot.release()
     sizes = np.bincount(part, minlength=parts)
     order = np.argsort(-sizes, kind="stable")
-    leaving = tuple(ids[part == number] for number in order[1:] if sizes[number])
-    return Division(revision=clustering.revision, leaving=leaving)
+    new_clusters = tuple(ids[part == number] for number in order[1:] if sizes[number])
+    return SplitPlan(revision=clustering.revision, new_clusters=new_clusters)
 
 
 def _check_active(session: Session, clustering: Clustering, cluster_id: int) -> None:
@@ -77,12 +77,12 @@ def _check_active(session: Session, clustering: Clustering, cluster_id: int) -> 
 def _check_parts(parts: int, size: int) -> None:
     if size < parts:
         raise InvalidRequest.field(
-            "parts", f"must not be above the number of images in the cluster, {size}"
+            "parts", f"must be at most {size}, the number of images in the cluster"
         )
 
 
 def _members(session: Session, clustering_id: str, cluster_id: int) -> tuple[Ids, Hashes]:
-    """Ids and hashes of a cluster's images, as arrays: a list would take five times the memory."""
+    """Ids and hashes of a cluster's images, as arrays: lists would take five times the memory."""
     found = session.execute(
         select(Assignment.image_id, Image.sha256)
         .join(Image, Image.id == Assignment.image_id)
@@ -103,7 +103,7 @@ def _stored_hashes(
     clustering: Clustering,
     features: npt.NDArray[np.float32],
 ) -> Iterator[Hashes]:
-    """The hash of the image behind each row of the features, in their order."""
+    """The image hashes of the rows of the features, in order."""
     key = f"{clustering.embedding_folder}/hashes.npy"
     if storage.exists(key):
         stored = _load(storage, key)
@@ -116,15 +116,15 @@ def _stored_hashes(
     same_images = dataset.fingerprint == clustering.dataset_fingerprint is not None
     if not same_images or dataset.image_count != len(features):
         raise _missing()
-    left = len(features)  # an ingest that runs may have added images behind them
+    left = len(features)  # a running ingest may have added images after them
     for page in iterate_images(session, clustering.dataset_id):
         yield _to_hashes([image.sha256 for image in page[:left]])
         left -= len(page[:left])
 
 
 def _rows_of(hashes: Hashes, stored: Iterator[Hashes]) -> npt.NDArray[np.int64]:
-    """The row of the features that belongs to each hash: (N,)."""
-    wanted, place = np.unique(hashes, return_inverse=True)
+    """The row of the features for each hash: (N,)."""
+    wanted, inverse = np.unique(hashes, return_inverse=True)
     row_of = np.full(len(wanted), -1, dtype=np.int64)
     start = 0
     for chunk in stored:
@@ -134,7 +134,7 @@ def _rows_of(hashes: Hashes, stored: Iterator[Hashes]) -> npt.NDArray[np.int64]:
         start += len(chunk)
     if (row_of < 0).any():
         raise _missing()
-    return row_of[place]
+    return row_of[inverse]
 
 
 def _parts(
@@ -151,7 +151,7 @@ def _parts(
     counts = np.bincount(labels, minlength=parts)
     if (counts == 0).any():
         raise InvalidRequest.field(
-            "parts", f"the model sees only {np.count_nonzero(counts)} kinds of images in it"
+            "parts", f"the images of the cluster form only {np.count_nonzero(counts)} groups"
         )
     centers = np.stack([fitted[labels == part].mean(axis=0) for part in range(parts)])  # (P, D)
     half_norms = np.square(centers).sum(axis=1) / 2
@@ -177,6 +177,6 @@ def _to_hashes(sha256s: list[str]) -> Hashes:
 
 def _missing() -> FeaturesMissing:
     return FeaturesMissing(
-        "The features that this clustering was made from are no longer stored, so its clusters "
-        "cannot be split. Cluster or predict the dataset again."
+        "The features of this clustering are no longer stored, so its clusters cannot be split. "
+        "Cluster or predict the dataset again."
     )

@@ -1,4 +1,4 @@
-"""Figures of a clustering as it is now, counted by the database."""
+"""Statistics of a clustering, computed by the database."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,29 +13,29 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from app.core.platform.tables import EXCLUDED, Assignment, Cluster, Clustering, Image
 
-_FINE_BINS = 1_000  # of the probability: fine enough to read a median off them
+_FINE_BINS = 1_000  # of the probability: fine enough for the median
 
 
-class whole_part(FunctionElement[int]):  # noqa: N801 - reads as the SQL function it is
-    """Of a number that is not negative; the two databases' casts do not agree on it."""
+class truncate(FunctionElement[int]):  # noqa: N801 - reads as the SQL function it is
+    """The integer part of a non-negative number; casts differ between the databases."""
 
     type = Integer()
     inherit_cache = True
 
 
-@compiles(whole_part, "sqlite")
-def _sqlite(element: whole_part, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(truncate, "sqlite")
+def _sqlite(element: truncate, compiler: SQLCompiler, **options: Any) -> str:
     return f"CAST({compiler.process(element.clauses, **options)} AS INTEGER)"
 
 
-@compiles(whole_part, "postgresql")
-def _postgresql(element: whole_part, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(truncate, "postgresql")
+def _postgresql(element: truncate, compiler: SQLCompiler, **options: Any) -> str:
     return f"CAST(floor({compiler.process(element.clauses, **options)}) AS INTEGER)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
-    """Of the images in clusters; those that were taken out are only counted."""
+    """Statistics of the images in clusters, without excluded images."""
 
     revision: int
     images: int
@@ -51,7 +51,7 @@ class Statistics:
 
 @dataclass(frozen=True, kw_only=True)
 class Confusion:
-    """How many images of which true label are in which cluster, for the largest of both."""
+    """Counts of images by cluster and true label, for the largest of both."""
 
     counts: npt.NDArray[np.int64]  # (clusters, labels)
     clusters: list[str]
@@ -89,16 +89,16 @@ def statistics(session: Session, clustering: Clustering) -> Statistics:
     )
 
 
-def confusion(session: Session, clustering: Clustering, *, most: int) -> Confusion | None:
-    """None if no image has a label. `most` bounds both sides."""
-    placed = (Assignment.clustering_id == clustering.id, Assignment.cluster_id != EXCLUDED)
+def confusion(session: Session, clustering: Clustering, *, max_side: int) -> Confusion | None:
+    """None if no image has a label. `max_side` limits both sides."""
+    assigned = (Assignment.clustering_id == clustering.id, Assignment.cluster_id != EXCLUDED)
     labels = session.scalars(
         select(Image.label)
         .join(Assignment, Assignment.image_id == Image.id)
-        .where(*placed, Image.label.is_not(None))
+        .where(*assigned, Image.label.is_not(None))
         .group_by(Image.label)
         .order_by(func.count().desc(), Image.label)
-        .limit(most)
+        .limit(max_side)
     ).all()
     if not labels:
         return None
@@ -106,7 +106,7 @@ def confusion(session: Session, clustering: Clustering, *, most: int) -> Confusi
         select(Cluster)
         .where(Cluster.clustering_id == clustering.id, Cluster.active)
         .order_by(Cluster.size.desc(), Cluster.cluster_id)
-        .limit(most)
+        .limit(max_side)
     ).all()
     row = {cluster.cluster_id: number for number, cluster in enumerate(clusters)}
     column = {label: number for number, label in enumerate(labels)}
@@ -114,7 +114,7 @@ def confusion(session: Session, clustering: Clustering, *, most: int) -> Confusi
     pairs = session.execute(
         select(Assignment.cluster_id, Image.label, func.count())
         .join(Image, Image.id == Assignment.image_id)
-        .where(*placed, Assignment.cluster_id.in_(row), Image.label.in_(labels))
+        .where(*assigned, Assignment.cluster_id.in_(row), Image.label.in_(labels))
         .group_by(Assignment.cluster_id, Image.label)
     )
     for cluster_id, label, count in pairs:
@@ -124,13 +124,13 @@ def confusion(session: Session, clustering: Clustering, *, most: int) -> Confusi
 
 
 def rebinned(counts: npt.NDArray[np.int64], bins: int) -> list[int]:
-    """The fine bins joined to `bins` wider ones, which must divide them."""
+    """Joins the fine bins to `bins` wider ones; must be a divisor."""
     joined: list[int] = counts.reshape(bins, -1).sum(axis=1).tolist()
     return joined
 
 
 def _probability_counts(session: Session, clustering_id: str) -> npt.NDArray[np.int64]:
-    number = whole_part(Assignment.probability * _FINE_BINS)
+    number = truncate(Assignment.probability * _FINE_BINS)
     rows = session.execute(
         select(number.label("bin"), func.count())
         .where(Assignment.clustering_id == clustering_id, Assignment.cluster_id != EXCLUDED)
@@ -143,7 +143,7 @@ def _probability_counts(session: Session, clustering_id: str) -> npt.NDArray[np.
 
 
 def _median(counts: npt.NDArray[np.int64]) -> float | None:
-    """To half a bin."""
+    """The median, to half a bin."""
     total = counts.sum()
     if not total:
         return None

@@ -1,4 +1,4 @@
-"""Images that leave a dataset, and all that has to follow in the same transaction."""
+"""Deletes images and datasets, and updates dependent rows in the same transaction."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -21,38 +21,39 @@ from app.core.platform.tables import (
     Image,
     Job,
 )
-from app.core.storage.blobs import schedule_deletion
+from app.core.storage.deletion.cleanup import schedule_deletion
+from app.core.storage.keys import job_folder
 
 T = TypeVar("T")
-_AT_ONCE = 1_000  # values in one statement
-_NAMED = 10  # unknown ids that an error names
+_CHUNK = 1_000  # values in one statement
+_NAMED = 10  # unknown ids in an error
 
 
 def delete_images(session: Session, dataset: Dataset, image_ids: Sequence[str]) -> None:
-    """The dataset must be locked and unused. All of the images go, or none."""
+    """Deletes all of the images or none. The dataset must be locked and unused."""
     wanted = list(dict.fromkeys(image_ids))
     hashes = _hashes(session, dataset, wanted)
-    touched: set[tuple[str, int]] = set()
+    changed: set[tuple[str, int]] = set()
     for ids in _chunks(wanted):
-        places = select(Assignment.clustering_id, Assignment.cluster_id).distinct()
-        rows = session.execute(places.where(Assignment.image_id.in_(ids)))
-        touched |= {(row.clustering_id, row.cluster_id) for row in rows}
+        clusters = select(Assignment.clustering_id, Assignment.cluster_id).distinct()
+        rows = session.execute(clusters.where(Assignment.image_id.in_(ids)))
+        changed |= {(row.clustering_id, row.cluster_id) for row in rows}
         schedule_deletion(session, Image.id.in_(ids))
         session.execute(
             delete(Image).where(Image.id.in_(ids)).execution_options(synchronize_session=False)
         )
     _point_to_oldest(session, dataset.id, sorted(hashes))
-    _refresh_clusterings(session, touched)
+    _refresh_clusterings(session, changed)
     for name, value in totals(session, dataset.id).items():
         setattr(dataset, name, value)
     session.flush()
 
 
 def delete_dataset(session: Session, dataset: Dataset) -> list[str]:
-    """Returns the keys and folders in the storage that are of no use once this is committed."""
+    """Returns the storage keys and folders to delete after the commit."""
     leftovers = [
         *session.scalars(_exports(dataset.id)),
-        *(f"jobs/{job_id}" for job_id in session.scalars(_jobs(dataset.id))),
+        *(job_folder(job_id) for job_id in session.scalars(_jobs(dataset.id))),
         *session.scalars(_embeddings(dataset.id)),
     ]
     remove_positions(session, dataset.id, 0)
@@ -63,7 +64,7 @@ def delete_dataset(session: Session, dataset: Dataset) -> list[str]:
 
 
 def mark_duplicates(session: Session, dataset_id: str, *which: ColumnElement[bool]) -> None:
-    """List those of these images whose bytes an earlier image of the dataset has, too."""
+    """Adds those of these images as duplicates whose bytes an earlier image has."""
     oldest, same = aliased(Image), aliased(Image)
     first = (
         select(func.min(same.position))
@@ -99,7 +100,7 @@ def _hashes(session: Session, dataset: Dataset, wanted: list[str]) -> set[str]:
 
 
 def _point_to_oldest(session: Session, dataset_id: str, hashes: list[str]) -> None:
-    """The oldest of the copies that are left is the original of the others."""
+    """Makes the oldest remaining copy the original of the others."""
     for some in _chunks(hashes):
         copies = select(Image.id).where(Image.dataset_id == dataset_id, Image.sha256.in_(some))
         session.execute(
@@ -110,9 +111,9 @@ def _point_to_oldest(session: Session, dataset_id: str, hashes: list[str]) -> No
         mark_duplicates(session, dataset_id, Image.sha256.in_(some))
 
 
-def _refresh_clusterings(session: Session, touched: set[tuple[str, int]]) -> None:
-    for clustering_id in sorted({clustering_id for clustering_id, _ in touched}):
-        clusters = sorted(number for owner, number in touched if owner == clustering_id)
+def _refresh_clusterings(session: Session, changed: set[tuple[str, int]]) -> None:
+    for clustering_id in sorted({clustering_id for clustering_id, _ in changed}):
+        clusters = sorted(number for owner, number in changed if owner == clustering_id)
         for numbers in _chunks(clusters):
             refresh_clusters(session, clustering_id, numbers)
         left = select(func.count()).where(Assignment.clustering_id == clustering_id)
@@ -137,7 +138,7 @@ def _jobs(dataset_id: str) -> Select[str]:
 
 
 def _embeddings(dataset_id: str) -> Select[str]:
-    """Features that no other dataset of the same images has or is about to use."""
+    """Features that no other dataset of the same images uses or may use soon."""
     other = aliased(Embedding)
     return select(Embedding.folder).where(
         Embedding.dataset_id == dataset_id,
@@ -155,5 +156,5 @@ def _embeddings(dataset_id: str) -> Select[str]:
 
 def _chunks(values: Sequence[T]) -> Iterator[list[T]]:
     iterator = iter(values)
-    while chunk := list(islice(iterator, _AT_ONCE)):
+    while chunk := list(islice(iterator, _CHUNK)):
         yield chunk

@@ -1,4 +1,4 @@
-"""Embeddings that a dataset already has: the next one of it starts from them."""
+"""Embeddings of a dataset; later ones copy rows from them."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.core.platform.locks import lock_name
+from app.core.platform.db import lock_name
 from app.core.platform.tables import Embedding
 
 
@@ -20,15 +20,14 @@ def add_embedding(
     folder: str,
     rows: int,
 ) -> None:
-    """Once for each; before its files are made, so that nobody takes the folder for unused.
-
-    Whether they are there is to be asked after the commit: the collector may just be at it.
+    """Adds the row unless it exists. Call it before the files are written, so that the collector
+    does not delete them, and check after the commit whether files exist: it may be deleting them.
     """
     lock_name(session, folder)
     key = (dataset_id, backbone_key, fingerprint)
     if session.get(Embedding, key) is not None:
         return
-    # Another job on the same images may just be adding it.
+    # Another job on the same images may be adding it.
     with suppress(IntegrityError), session.begin_nested():
         session.add(
             Embedding(
@@ -42,7 +41,7 @@ def add_embedding(
 
 
 def earlier_folders(
-    session: Session, dataset_id: str, backbone_key: str, *, beside: str, limit: int
+    session: Session, dataset_id: str, backbone_key: str, *, exclude: str, limit: int
 ) -> Sequence[str]:
     """Folders of this dataset's other embeddings by the same backbone, newest first."""
     return session.scalars(
@@ -50,7 +49,7 @@ def earlier_folders(
         .where(
             Embedding.dataset_id == dataset_id,
             Embedding.backbone_key == backbone_key,
-            Embedding.folder != beside,
+            Embedding.folder != exclude,
         )
         .order_by(Embedding.created_at.desc())
         .limit(limit)

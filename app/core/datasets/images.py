@@ -1,4 +1,4 @@
-"""The one border where image bytes are decoded. Nothing but ImageRejected leaves it."""
+"""Decodes image bytes. Every error of the decoders becomes an ImageRejected."""
 
 import io
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pillow_heif
-from PIL import (  # noqa: F401 - else Pillow looks for the plugins at the first image
+from PIL import (  # noqa: F401 - else Pillow searches the plugins at the first image
     AvifImagePlugin,
     Image,
     MpoImagePlugin,
@@ -27,7 +27,7 @@ from app.core.datasets.decoding.pixels import UprightPixels
 from app.core.platform.errors import ImageRejected, ImageUndecodable, UnsupportedFormat
 from temi.backbones.cropping import CentralSquare
 
-# Pillow's own guard only warns up to twice its limit; the header is checked instead.
+# Pillow's own limit only warns up to twice its value; the header is checked instead.
 Image.MAX_IMAGE_PIXELS = None
 pillow_heif.register_heif_opener(thumbnails=False)
 
@@ -52,14 +52,14 @@ MEDIA_TYPES = {
     "HEIF": "image/heif",
     "AVIF": "image/avif",
 }
-# Brands of the box that HEIF, AVIF and much else (such as films) start with.
+# Brands of the `ftyp` box that HEIF, AVIF and other formats (such as videos) start with.
 _AVIF_BRANDS = {b"avif", b"avis"}
 _HEIF_BRANDS = {
     *(b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"),
     *(b"mif1", b"msf1"),
 }
 _ARRAY_MODES = {"L", "RGB", "RGBA"}
-_FOREIGN = (b"%PDF", b"8BPS", b"%!PS", b"\xc5\xd0\xd3\xc6")
+_UNSUPPORTED = (b"%PDF", b"8BPS", b"%!PS", b"\xc5\xd0\xd3\xc6")
 
 
 @dataclass(frozen=True)
@@ -86,22 +86,21 @@ class _Decoded:
 def decode_image(
     data: bytes, *, limits: DecodeLimits = LIMITS, at_least: int | None = None
 ) -> DecodedImage:
-    """Bytes to an upright RGB image, or an ImageRejected that says why not.
+    """Decodes bytes to an upright RGB image; raises ImageRejected.
 
-    With `at_least`, a JPEG may come at a half, a quarter or an eighth of its size, with no side
-    shorter than that: much less work if it is made smaller anyway.
+    With `at_least`, a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, with no side shorter than
+    that: much faster if the image is reduced anyway.
 
-    Time and memory are only bounded by what the header tells: images that strangers sent are
-    decoded by a `DecoderPool`.
+    Only the header bounds time and memory: use a `DecoderPool` for untrusted images.
     """
     with _decoded(data, limits, at_least) as decoded:
         return DecodedImage(decoded.pixels.whole(), decoded.facts.format, decoded.facts.notes)
 
 
 def inspect_image(data: bytes, *, limits: DecodeLimits = LIMITS) -> ImageFacts:
-    """Decodes everything, so that what is damaged is refused, and tells what it is.
+    """Decodes everything, so that damaged images are refused; returns size and format.
 
-    All of a JPEG's data are read at an eighth of its size, too, in a fraction of time and memory.
+    A JPEG is decoded at 1/8 of its size, which reads all its data with less time and memory.
     """
     with _decoded(data, limits, at_least=1) as decoded:
         decoded.pixels.check()
@@ -111,7 +110,7 @@ def inspect_image(data: bytes, *, limits: DecodeLimits = LIMITS) -> ImageFacts:
 def cut_square(
     data: bytes, square: CentralSquare, *, limits: DecodeLimits = LIMITS
 ) -> npt.NDArray[np.uint8]:
-    """The part that a backbone sees, (side, side, 3); see `Preprocessing.fill`."""
+    """The part that a backbone uses, (side, side, 3); see `Preprocessing.fill`."""
     with _decoded(data, limits, square.decode_side) as decoded:
         return np.array(decoded.pixels.square(square))
 
@@ -126,18 +125,18 @@ def make_thumbnail(data: bytes, size: int, *, limits: DecodeLimits = LIMITS) -> 
 
 
 def _shrink(pixels: UprightPixels, size: int) -> Image.Image:
-    """As Pillow's `thumbnail` does it, but without a copy of the whole."""
+    """Like Pillow's `thumbnail`, but without a copy of the whole image."""
     width, height = pixels.size
     scale = min(1.0, size / max(width, height))
     wanted = (max(1, round(width * scale)), max(1, round(height * scale)))
     factor = max(1, int(min(width / wanted[0], height / wanted[1]) / 2))
     reduced = pixels.reduced((0, 0, width, height), factor)
-    box = (0, 0, width / factor, height / factor)  # the last of the reduced pixels may be a part
+    box = (0, 0, width / factor, height / factor)  # the last reduced pixel may be partial
     return reduced.resize(wanted, Image.Resampling.LANCZOS, box=box)
 
 
 def sniff(data: bytes) -> str:
-    """The format by its first bytes; names and declared types are not trusted."""
+    """The format by the first bytes; names and declared types are not trusted."""
     if not data:
         raise ImageUndecodable("The file is empty.")
     head = data[:_SNIFF_BYTES]
@@ -148,7 +147,7 @@ def sniff(data: bytes) -> str:
         return "WEBP"
     if head[4:8] == b"ftyp" and (by_brand := _by_brand(head)):
         return by_brand
-    if head.startswith(_FOREIGN) or b"<svg" in head.lower():
+    if head.startswith(_UNSUPPORTED) or b"<svg" in head.lower():
         raise UnsupportedFormat(f"Not one of the accepted formats: {', '.join(MEDIA_TYPES)}.")
     if _is_text(head):
         raise ImageUndecodable("The file is text, not an image.")
@@ -157,7 +156,7 @@ def sniff(data: bytes) -> str:
 
 @contextmanager
 def _decoded(data: bytes, limits: DecodeLimits, at_least: int | None) -> Iterator[_Decoded]:
-    """Nothing but ImageRejected leaves it, neither from here nor from the caller's block."""
+    """Turns errors of the decoders, also in the caller's block, into ImageRejected."""
     format_ = sniff(data)
     try:
         if format_ == "WEBP":
@@ -166,7 +165,7 @@ def _decoded(data: bytes, limits: DecodeLimits, at_least: int | None) -> Iterato
             check_opened(opened, data, format_, limits)
             whole, notes = opened.size, _notes(opened, format_)
             pixels = _load(opened, data, format_, at_least)
-            check_pixels(*pixels.size, limits)  # a HEIF may turn out larger than its header says
+            check_pixels(*pixels.size, limits)  # a HEIF may be larger than its header says
             width, height = pixels.upright(whole) if format_ == "JPEG" else pixels.size
             facts = ImageFacts(width=width, height=height, format=format_, notes=notes)
             yield _Decoded(pixels, facts)
@@ -175,7 +174,7 @@ def _decoded(data: bytes, limits: DecodeLimits, at_least: int | None) -> Iterato
     except MemoryError as error:
         allowed = f"{limits.bytes / 2**20:.0f} MiB"
         raise ImageUndecodable(f"The {format_} needs more than {allowed} to decode.") from error
-    except Exception as error:  # Pillow raises nearly anything on broken files
+    except Exception as error:  # Pillow raises many kinds of errors on damaged files
         reason = str(error) or type(error).__name__
         raise ImageUndecodable(f"The {format_} data is damaged: {reason[:200]}") from error
 
@@ -183,7 +182,7 @@ def _decoded(data: bytes, limits: DecodeLimits, at_least: int | None) -> Iterato
 def _notes(opened: Image.Image, format_: str) -> list[str]:
     if not has_more_frames(opened):
         return []
-    if format_ == "HEIF":  # opened at the main one of its pictures
+    if format_ == "HEIF":  # opened at its main image
         return ["several images: main one used"]
     opened.seek(0)
     return ["animated: first frame used"]
@@ -191,7 +190,7 @@ def _notes(opened: Image.Image, format_: str) -> list[str]:
 
 def _load(opened: Image.Image, data: bytes, format_: str, at_least: int | None) -> UprightPixels:
     if format_ == "HEIF":
-        # As the decoder has it: the Pillow image would be a copy, a third larger.
+        # The decoder's own array: the Pillow image would be a copy, a third larger.
         main = pillow_heif.open_heif(data)
         mode, (width, _) = main.mode, main.size
         if mode in _ARRAY_MODES:
@@ -203,7 +202,7 @@ def _load(opened: Image.Image, data: bytes, format_: str, at_least: int | None) 
 
 
 def _by_brand(head: bytes) -> str | None:
-    """The main brand decides; a general one leaves it to those that the file is also good for."""
+    """The major brand decides; for a generic one the compatible brands do."""
     size = int.from_bytes(head[:4])
     main = head[8:12]
     brands = {main, *(head[at : at + 4] for at in range(16, min(size, len(head)), 4))}
@@ -216,5 +215,5 @@ def _is_text(head: bytes) -> bool:
     try:
         return head.decode("utf-8").isprintable() or all(b >= 32 or b in b"\t\n\r\f" for b in head)
     except UnicodeDecodeError as error:
-        # the cut at the end may split a character
+        # the end of the head may split a character
         return error.start > len(head) - 4 and _is_text(head[: error.start])

@@ -12,10 +12,10 @@ from app.core.platform.activity import report_activity
 from app.core.platform.errors import DatasetInUse, NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.tables import OPEN, Dataset, DatasetIssue, Image, Job
-from app.core.storage.blobs import schedule_deletion
+from app.core.storage.deletion.cleanup import schedule_deletion
 
 _PAGE = 2_000
-_REMOVE_ROWS = 20_000
+_DELETE_ROWS = 20_000
 
 
 def create_dataset(session: Session, *, tenant: str, name: str) -> Dataset:
@@ -26,7 +26,7 @@ def create_dataset(session: Session, *, tenant: str, name: str) -> Dataset:
 
 
 def get_dataset(session: Session, tenant: str, dataset_id: str, *, lock: bool = False) -> Dataset:
-    """With `lock`, nobody else changes it before this transaction ends."""
+    """With `lock`, the row is locked until this transaction ends."""
     query = select(Dataset).where(Dataset.id == dataset_id, Dataset.tenant == tenant)
     found = session.scalar(query.with_for_update() if lock else query)
     if found is None:
@@ -52,7 +52,7 @@ def get_image(session: Session, tenant: str, image_id: str) -> Image:
 def iterate_images(
     session: Session, dataset_id: str, after_position: int = -1
 ) -> Iterator[Sequence[Image]]:
-    """All images in the order of the upload, a page at a time."""
+    """Pages of all images, in upload order."""
     while page := session.scalars(
         select(Image)
         .where(Image.dataset_id == dataset_id, Image.position > after_position)
@@ -63,20 +63,20 @@ def iterate_images(
         yield page
         after_position = page[-1].position
         for image in page:
-            session.expunge(image)  # else the session would remember every row it has seen
+            session.expunge(image)  # else the session keeps every row in memory
 
 
 def last_position(session: Session, dataset_id: str) -> int:
-    """The furthest member that an interrupted ingest has already recorded."""
-    furthest = (
+    """The last position that an ingest has recorded; -1 if there is none."""
+    last = (
         session.scalar(select(func.max(table.position)).where(table.dataset_id == dataset_id))
         for table in (Image, DatasetIssue)
     )
-    return max((position for position in furthest if position is not None), default=-1)
+    return max((position for position in last if position is not None), default=-1)
 
 
 def count_rows(session: Session, dataset_id: str, first: int = 0) -> tuple[int, int, int]:
-    """Images, labeled images, issues; of one ingest only, if its first position is given."""
+    """Counts of images, labeled images and issues from position `first` on."""
     images, labeled = session.execute(
         select(func.count(), func.count(Image.label)).where(
             Image.dataset_id == dataset_id, Image.position >= first
@@ -91,7 +91,7 @@ def count_rows(session: Session, dataset_id: str, first: int = 0) -> tuple[int, 
 
 
 def totals(session: Session, dataset_id: str) -> dict[str, Any]:
-    """What a dataset's row says of its images."""
+    """The columns of a dataset's row that depend on its images."""
     images, labeled, issues = count_rows(session, dataset_id)
     size = session.scalar(select(func.sum(Image.bytes)).where(Image.dataset_id == dataset_id))
     return {
@@ -104,7 +104,7 @@ def totals(session: Session, dataset_id: str) -> dict[str, Any]:
 
 
 def fingerprint(session: Session, dataset_id: str) -> str:
-    """Of the images' bytes and their order: what embeddings depend on, and nothing else."""
+    """Hash of the images' bytes and order, which is what embeddings depend on."""
     digest, position = hashlib.sha256(), -1
     while page := session.execute(
         select(Image.position, Image.sha256)
@@ -118,19 +118,19 @@ def fingerprint(session: Session, dataset_id: str) -> str:
 
 
 def check_unused(session: Session, dataset: Dataset) -> None:
-    """Its images may only change while no job works on them. The dataset must be locked."""
+    """Raises DatasetInUse if a job is open. The dataset must be locked."""
     user = session.scalar(
         select(Job.id).where(Job.dataset_id == dataset.id, Job.status.in_(OPEN)).limit(1)
     )
     if user is not None:
-        raise DatasetInUse(f"The job {user} works on this dataset; wait for it or cancel it.")
+        raise DatasetInUse(f"The job {user} uses this dataset; wait for it or cancel it.")
 
 
 def abandon_ingest(session: Session, dataset_id: str, error: dict[str, Any]) -> None:
-    """An ingest that ends badly leaves the dataset as it was, and none of its own images."""
+    """Deletes the images of a failed ingest; the dataset stays as it was before."""
     dataset = session.get_one(Dataset, dataset_id)
     remove_positions(session, dataset_id, dataset.end_position)
-    # Its issues stay to be read, so the next ingest counts on after them.
+    # Its issues stay, so the next ingest continues after their positions.
     dataset.end_position = max(dataset.end_position, last_position(session, dataset_id) + 1)
     dataset.issue_count = count_rows(session, dataset_id)[2]
     dataset.status = "ready" if dataset.image_count else "failed"
@@ -139,18 +139,18 @@ def abandon_ingest(session: Session, dataset_id: str, error: dict[str, Any]) -> 
 
 
 def remove_positions(session: Session, dataset_id: str, first: int) -> None:
-    """All images from a position on, in pieces that no statement's time limit cuts off."""
+    """Deletes all images from a position on, in chunks within the statement timeout."""
     end = last_position(session, dataset_id) + 1
-    for start in range(first, end, _REMOVE_ROWS):
-        piece = (
+    for start in range(first, end, _DELETE_ROWS):
+        chunk = (
             Image.dataset_id == dataset_id,
             Image.position >= start,
-            Image.position < min(start + _REMOVE_ROWS, end),
+            Image.position < min(start + _DELETE_ROWS, end),
         )
-        schedule_deletion(session, *piece)
-        session.execute(delete(Image).where(*piece).execution_options(synchronize_session=False))
+        schedule_deletion(session, *chunk)
+        session.execute(delete(Image).where(*chunk).execution_options(synchronize_session=False))
 
 
 def folder_label(name: str) -> str | None:
-    """The folder a file lies in, for collections that are already sorted."""
+    """The name of a file's folder, which is its label in a sorted dataset."""
     return PurePosixPath(name.replace("\\", "/")).parent.name or None

@@ -1,18 +1,19 @@
-"""Resumable uploads. How much of one has arrived is the size of its file, whatever dies.
+"""Resumable uploads. The offset of an upload is the size of its file, also after a crash.
 
-The file grows in the staging folder of the API's host; when it is whole, it goes to the storage.
+The file grows in the staging folder of the API's host; when it is complete, it is moved to the
+storage.
 """
 
 import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.platform.clock import db_now
@@ -29,24 +30,21 @@ from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Upload
 from app.core.storage import Storage, raise_if_full
+from app.core.storage.base import delete_old_files
+from app.core.storage.keys import UPLOADS, upload_key
 
 _HOUR = 3600.0
-_LOCK_SECONDS = 5.0  # the end of a connection that broke is noticed within this time
+_LOCK_SECONDS = 5.0  # a broken connection is noticed within this time
 
 
-def upload_key(upload_id: str) -> str:
-    return f"uploads/{upload_id}"
+def delete_stale_files(settings: Settings) -> None:
+    """Deletes abandoned uploads from the staging folder of this host.
 
-
-def remove_stale(settings: Settings) -> None:
-    """What senders have left on this host. Nobody else comes by here, if others keep the files."""
-    if settings.staging_dir == settings.blob_dir / "uploads" or not settings.staging_dir.is_dir():
-        return
-    long_ago = time.time() - settings.upload_hours * _HOUR
-    for path in settings.staging_dir.iterdir():
-        with suppress(FileNotFoundError):
-            if path.stat().st_mtime < long_ago:
-                path.unlink()
+    A folder inside the blobs is the collector's; the worker does not see any other.
+    """
+    folder = settings.staging_dir
+    if folder != settings.blob_dir / UPLOADS and folder.is_dir():
+        delete_old_files(folder, time.time() - settings.upload_hours * _HOUR)
 
 
 def create_upload(
@@ -76,7 +74,7 @@ def get_upload(session: Session, tenant: str, upload_id: str, *, lock: bool = Fa
 
 
 class Appender:
-    """Adds to the end of an upload's file, and never more than was announced."""
+    """Appends to the file of an upload, up to its announced length."""
 
     def __init__(self, file: IO[bytes], upload: Upload, offset: int) -> None:
         self._file = file
@@ -85,10 +83,10 @@ class Appender:
 
     def write(self, data: bytes) -> None:
         if self.offset + len(data) > self._length:
-            raise BodyTooLarge(f"The upload was announced with {self._length:,} bytes.")
+            raise BodyTooLarge(f"The body exceeds Upload-Length, {self._length:,} bytes.")
         left = memoryview(data)
         try:
-            while left:  # an unbuffered file may take less than it is given
+            while left:  # an unbuffered file may write fewer bytes
                 left = left[self._file.write(left) :]
         except OSError as error:
             raise_if_full(error)
@@ -100,23 +98,23 @@ class Appender:
 
 @dataclass(frozen=True)
 class UploadFiles:
-    """The bytes of uploads: in the staging folder while they arrive, then in the storage."""
+    """The files of uploads: in the staging folder while they arrive, then in the storage."""
 
     storage: Storage
     staging: Path
 
     def offset(self, upload: Upload) -> int:
-        """The offset to go on from, once nothing else writes to the upload."""
+        """The offset to resume from; waits for a running write."""
         with self._locked(upload.id) as file:
             return self._received(upload, file)
 
     @contextmanager
     def append(self, upload: Upload, offset: int) -> Iterator[Appender]:
-        """What was written stays, also if the block fails: the sender goes on from there."""
+        """Opens an upload to append. If the block fails, written bytes stay: resume from there."""
         with self._locked(upload.id) as file:
             appender = Appender(file, upload, self._received(upload, file))
             if appender.offset != offset:
-                raise UploadOffset(f"The upload has {appender.offset} bytes; go on from there.")
+                raise UploadOffset(f"The upload has {appender.offset} bytes; continue from there.")
             try:
                 yield appender
             finally:
@@ -125,7 +123,7 @@ class UploadFiles:
                 self._store(upload)
 
     def store(self, upload: Upload) -> str:
-        """The key of an upload that is whole; it goes to the storage now if it could not before."""
+        """The key of a complete upload; moves it to the storage if that failed before."""
         if upload.length == 0:
             raise ArchiveInvalid("The upload is empty; send a zip or tar archive.")
         with self._locked(upload.id) as file:
@@ -142,9 +140,9 @@ class UploadFiles:
         self.storage.delete(upload_key(upload_id))
 
     def _received(self, upload: Upload, file: IO[bytes]) -> int:
-        """Of this open file, unless it is new because the whole is in the storage already."""
-        here = file.seek(0, os.SEEK_END)
-        return here or (upload.length if self._is_stored(upload) else 0)
+        """Bytes received; an empty file may be new because the upload is in the storage."""
+        size = file.seek(0, os.SEEK_END)
+        return size or (upload.length if self._is_stored(upload) else 0)
 
     def _is_stored(self, upload: Upload) -> bool:
         found = self.storage.stat(upload_key(upload.id))
@@ -157,24 +155,24 @@ class UploadFiles:
 
     @contextmanager
     def _locked(self, upload_id: str) -> Iterator[IO[bytes]]:
-        """The file of an upload, for one writer at a time among all processes on its folder."""
+        """Opens the file of an upload with a lock against all processes of its folder."""
         path = self.staging / upload_id
         path.parent.mkdir(parents=True, exist_ok=True)
         until = time.monotonic() + _LOCK_SECONDS
         while (file := _try_open(path)) is None:
             if time.monotonic() > until:
-                raise UploadLocked("Another request is still writing to this upload.")
+                raise UploadLocked("Another request is still writing to this upload; retry.")
             time.sleep(0.02)
         with file:
             try:
                 yield file
             finally:
                 if os.fstat(file.fileno()).st_size == 0:
-                    path.unlink(missing_ok=True)  # opened only to read its size
+                    path.unlink(missing_ok=True)  # opened only for its size
 
 
 def store_upload(db: Database, files: UploadFiles, tenant: str, upload_id: str) -> str | None:
-    """The key of an upload that is whole; None if a request that is now repeated has used it."""
+    """The key of a complete upload; None if it was used, as by a repeated request."""
     with db.read() as session:
         try:
             upload = get_upload(session, tenant, upload_id)
@@ -184,7 +182,7 @@ def store_upload(db: Database, files: UploadFiles, tenant: str, upload_id: str) 
 
 
 def use_upload(session: Session, tenant: str, upload_id: str) -> str:
-    """The key of a stored upload. Its row goes in this transaction: it is used only once."""
+    """The key of a stored upload. Deletes its row, so that it is used only once."""
     upload = get_upload(session, tenant, upload_id, lock=True)
     session.delete(upload)
     session.flush()
@@ -197,21 +195,8 @@ def delete_upload(db: Database, files: UploadFiles, tenant: str, upload_id: str)
     files.delete(upload_id)
 
 
-def remove_expired(db: Database, files: UploadFiles) -> int:
-    """Deletes expired uploads. Files that a crash left without a row go with the garbage."""
-    over = Upload.expires_at <= db_now()
-    with db.read() as session:
-        if session.scalar(select(Upload.id).where(over).limit(1)) is None:
-            return 0  # the usual case takes no write lock
-    with db.write() as session:
-        expired = session.scalars(delete(Upload).where(over).returning(Upload.id)).all()
-    for upload_id in expired:
-        files.delete(upload_id)
-    return len(expired)
-
-
 def _try_open(path: Path) -> IO[bytes] | None:
-    """Locked, and still the file of this name: whoever held it may have moved it."""
+    """Opens and locks the file; None if it is locked, or was moved meanwhile."""
     file = path.open("ab", buffering=0)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

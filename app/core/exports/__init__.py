@@ -1,1 +1,1 @@
-"""Labels as files for other programs: one module a format, each streams row after row."""
+"""Exports of labels: one module per format, each streams the rows."""

@@ -1,10 +1,10 @@
-"""Zip archives, written member by member. The same rows give the same bytes."""
+"""Writes zip archives member by member. The same rows give the same bytes."""
 
 import shutil
 import zipfile
 from typing import IO
 
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+_DATE = (1980, 1, 1, 0, 0, 0)
 _READABLE = 0o644 << 16
 
 
@@ -13,12 +13,12 @@ def open_archive(file: IO[bytes]) -> zipfile.ZipFile:
 
 
 def add_image(archive: zipfile.ZipFile, name: str, image: IO[bytes], size: int) -> None:
-    """As it is: images are compressed already."""
+    """Adds an image without compression: it is compressed already."""
     _add(archive, name, image, size, zipfile.ZIP_STORED)
 
 
 def add_file(archive: zipfile.ZipFile, name: str, file: IO[bytes]) -> None:
-    """A whole file from its start, compressed."""
+    """Adds a whole file, compressed."""
     size = file.seek(0, 2)
     file.seek(0)
     _add(archive, name, file, size, zipfile.ZIP_DEFLATED)
@@ -36,7 +36,7 @@ def _add(archive: zipfile.ZipFile, name: str, file: IO[bytes], size: int, compre
 
 
 def _member(name: str, compression: int) -> zipfile.ZipInfo:
-    member = zipfile.ZipInfo(name, _LONG_AGO)
+    member = zipfile.ZipInfo(name, _DATE)
     member.compress_type = compression
     member.external_attr = _READABLE
     return member

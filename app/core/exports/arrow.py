@@ -1,13 +1,15 @@
-"""Arrow: the typed form of the table, as a stream of record batches."""
+"""Arrow streams and Parquet files, with typed columns."""
 
 import io
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from app.core.clusterings.revisions import LabeledImage
-from app.core.exports.rows import reader, to_json
+from app.core.exports.rows import IMAGES, reader, to_json
+from app.core.exports.source import ExportSource
 
 _TYPES = {
     "image_id": pa.string(),
@@ -22,13 +24,29 @@ _TYPES = {
     "height": pa.int32(),
     "format": pa.string(),
     "bytes": pa.int64(),
-    "attributes": pa.string(),  # JSON: every image may have other keys
+    "attributes": pa.string(),  # JSON: keys differ between images
 }
-_MAY_BE_NULL = {"cluster_id", "label", "true_label"}
+_NULLABLE = {"cluster_id", "label", "true_label"}
+_GROUP_ROWS = 32_000
+_GROUP_BYTES = 16 * 1024 * 1024  # attributes may be long
+
+
+def write_parquet(source: ExportSource, file: IO[bytes]) -> None:
+    """Row groups of bounded size."""
+    schema = arrow_schema(IMAGES, source.facts)
+    group: list[pa.RecordBatch] = []
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        for page in source.pages():
+            group.append(to_batch(page, schema))
+            if _is_full(group):
+                writer.write_table(pa.Table.from_batches(group))
+                group = []
+        if group:
+            writer.write_table(pa.Table.from_batches(group))
 
 
 def arrow_schema(columns: tuple[str, ...], facts: dict[str, str]) -> pa.Schema:
-    fields = [pa.field(name, _TYPES[name], name in _MAY_BE_NULL) for name in columns]
+    fields = [pa.field(name, _TYPES[name], name in _NULLABLE) for name in columns]
     return pa.schema(fields, {f"temi.{name}": value for name, value in facts.items()})
 
 
@@ -42,7 +60,7 @@ def to_batch(page: list[LabeledImage], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def arrow_chunks(pages: Iterable[list[LabeledImage]], schema: pa.Schema) -> Iterator[bytes]:
-    """The schema, a piece for each page, and the mark at the end."""
+    """The schema, a chunk per page, and the end marker."""
     sink = _Sink()
     with pa.ipc.new_stream(sink, schema) as writer:
         yield sink.take()
@@ -52,26 +70,32 @@ def arrow_chunks(pages: Iterable[list[LabeledImage]], schema: pa.Schema) -> Iter
     yield sink.take()
 
 
+def _is_full(group: list[pa.RecordBatch]) -> bool:
+    rows: int = sum(batch.num_rows for batch in group)
+    size: int = sum(batch.nbytes for batch in group)
+    return rows >= _GROUP_ROWS or size >= _GROUP_BYTES
+
+
 class _Sink(io.RawIOBase):
-    """A file that gives its bytes away as soon as they are asked for."""
+    """Buffers what is written until `take`."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._written = 0
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        piece = bytes(data)
-        self._pieces.append(piece)
-        self._written += len(piece)
-        return len(piece)
+        chunk = bytes(data)
+        self._chunks.append(chunk)
+        self._written += len(chunk)
+        return len(chunk)
 
     def tell(self) -> int:
         return self._written
 
     def take(self) -> bytes:
-        taken = b"".join(self._pieces)
-        self._pieces.clear()
+        taken = b"".join(self._chunks)
+        self._chunks.clear()
         return taken

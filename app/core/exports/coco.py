@@ -1,4 +1,4 @@
-"""COCO: each image has one annotation that covers it, with its cluster as the category."""
+"""COCO: each image has one annotation of its full size, with its cluster as the category."""
 
 import shutil
 import tempfile
@@ -12,7 +12,7 @@ from app.core.exports.source import ExportSource, content_url
 
 
 def write(source: ExportSource, file: IO[bytes]) -> None:
-    """One pass over the rows: the annotations wait in a file of their own."""
+    """One pass over the rows: annotations are buffered in a temporary file."""
     with tempfile.TemporaryFile(dir=source.scratch) as annotations:
         file.write(f'{{"info":{to_json(_info(source))},"licenses":[],"images":'.encode())
         file.writelines(json_array(_images(source, annotations)))

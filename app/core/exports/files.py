@@ -1,4 +1,4 @@
-"""Finished exports: a row and a file each."""
+"""Rows and files of finished exports."""
 
 import re
 
@@ -10,20 +10,15 @@ from app.core.platform.db import Database
 from app.core.platform.errors import NotFound
 from app.core.platform.tables import Export
 from app.core.storage import Storage
-from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage.deletion.retention import delete_unless_retained
 
-_ROOT = "exports"
 _NAME_BYTES = 80
 
 
 def export_filename(dataset_name: str, revision: int, format_: str) -> str:
-    """`holiday-photos-rev3.parquet`"""
+    """For example `holiday-photos-rev3.parquet`."""
     words = re.sub(r"\W+", "-", dataset_name).encode()[:_NAME_BYTES].decode(errors="ignore")
     return f"{words.strip('-_') or 'dataset'}-rev{revision}{FORMATS[format_].ending}"
-
-
-def export_key(job_id: str, filename: str) -> str:
-    return f"{_ROOT}/{job_id}/{filename}"
 
 
 def get_export(session: Session, tenant: str, export_id: str) -> Export:

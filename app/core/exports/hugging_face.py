@@ -1,4 +1,4 @@
-"""A zip in the layout of Hugging Face's imagefolder, with a card that names the classes."""
+"""A zip in the layout of Hugging Face's imagefolder, with a dataset card."""
 
 import json
 import tempfile
@@ -55,12 +55,12 @@ def _entry(row: LabeledImage, path: str, labels: dict[int, str]) -> dict[str, An
         "file_name": path,
         "label": None if row.cluster_id is None else labels[row.cluster_id],
         **{name: getattr(row, name) for name in _TYPES},
-        "attributes": to_json(row.attributes),  # every image may have other keys
+        "attributes": to_json(row.attributes),  # keys differ between images
     }
 
 
 def _card(source: ExportSource, labels: list[str]) -> str:
-    """The header is YAML, of which JSON is a part; names are clean enough for both."""
+    """The dataset card. Its header is YAML; JSON is valid YAML for cleaned names."""
     names = {str(number): label for number, label in enumerate(labels)}
     features = [
         {"name": "image", "dtype": "image"},

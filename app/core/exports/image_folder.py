@@ -1,4 +1,4 @@
-"""A zip with a folder of images for each cluster, as torchvision's and Keras' loaders take it."""
+"""A zip with a folder of images per cluster, for the loaders of torchvision and Keras."""
 
 from typing import IO
 

@@ -1,4 +1,4 @@
-"""Names that every file system takes: no way out of their folder, no two alike."""
+"""File names that are valid on every file system, safe, and unique."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*]')
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(10))}
-_MAX_BYTES = 200  # of 255, so that there is room for a number
+_MAX_BYTES = 200  # of 255, with room for a number
 _SUFFIXES = {
     "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif"),
     "TIFF": (".tif", ".tiff"),
@@ -16,13 +16,13 @@ _SUFFIXES = {
 
 
 def clean_text(text: str) -> str:
-    """Without control characters and odd spaces, which XML, YAML and terminals trip over."""
-    shown = "".join(c if c.isprintable() else " " for c in unicodedata.normalize("NFC", text))
-    return " ".join(shown.split())
+    """Removes control characters and repeated spaces, which break XML, YAML and terminals."""
+    printable = "".join(c if c.isprintable() else " " for c in unicodedata.normalize("NFC", text))
+    return " ".join(printable.split())
 
 
 def safe_name(text: str, fallback: str, max_bytes: int = _MAX_BYTES) -> str:
-    """One part of a path, on any system."""
+    """A valid part of a path on any system."""
     name = _FORBIDDEN.sub("_", clean_text(text)).strip(" .")
     name = name.encode()[:max_bytes].decode(errors="ignore").strip(" .")
     if name.partition(".")[0].strip().lower() in _DEVICES:
@@ -31,7 +31,7 @@ def safe_name(text: str, fallback: str, max_bytes: int = _MAX_BYTES) -> str:
 
 
 def image_stem_and_suffix(name: str, format_: str) -> tuple[str, str]:
-    """The file's own name without its folders; its suffix tells what is really in it."""
+    """The file name without folders, and a suffix for its real format."""
     base = re.split(r"[/\\]", name)[-1]
     known = _SUFFIXES.get(format_, (f".{format_.lower()}",))
     stem, dot, ending = base.rpartition(".")
@@ -42,7 +42,7 @@ def image_stem_and_suffix(name: str, format_: str) -> tuple[str, str]:
 
 
 def unique_labels(clusters: Mapping[int, str]) -> dict[int, str]:
-    """Clean labels, of which no two are alike: for programs that know classes by name only."""
+    """Cleaned and unique labels, for programs that identify classes by name."""
     taken: set[str] = set()
     found: dict[int, str] = {}
     for number, text in clusters.items():
@@ -53,10 +53,10 @@ def unique_labels(clusters: Mapping[int, str]) -> dict[int, str]:
 
 
 class UniqueNames:
-    """Gives each name out once. Upper and lower case are alike, as they are on some disks."""
+    """Makes names unique, ignoring case, as some file systems do."""
 
     def __init__(self) -> None:
-        self._given: dict[int, int] = {}  # hash -> how often: a fraction of the names' size
+        self._given: dict[int, int] = {}  # hash -> count: smaller than the names
 
     def give(self, stem: str, suffix: str = "", *, folder: str = "") -> str:
         plain = _hash(folder, f"{stem}{suffix}")
@@ -75,5 +75,5 @@ def _numbered(stem: str, suffix: str, number: int) -> str:
 
 
 def _hash(folder: str, name: str) -> int:
-    same = unicodedata.normalize("NFC", f"{folder}/{name}".casefold())
-    return int.from_bytes(blake2b(same.encode(), digest_size=8).digest())
+    normalized = unicodedata.normalize("NFC", f"{folder}/{name}".casefold())
+    return int.from_bytes(blake2b(normalized.encode(), digest_size=8).digest())

@@ -1,4 +1,4 @@
-"""The columns of a table of labels, and how a row is written down as text."""
+"""The columns of an export, and their JSON."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -11,21 +11,21 @@ LABELS = ("image_id", "name", "cluster_id", "label", "probability", "excluded", 
 IMAGES = (*LABELS, "sha256", "width", "height", "format", "bytes", "attributes")
 
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: millions of rows
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # created once for millions of rows
 
 
 def reader(columns: tuple[str, ...]) -> Callable[[LabeledImage], tuple[Any, ...]]:
-    """Takes the values of several columns out of a row."""
+    """Returns a function that gets the values of the columns of a row."""
     return attrgetter(*columns)
 
 
 def to_json(value: Any) -> str:
-    """In ASCII: some readers take more than a line feed for the end of a line."""
+    """JSON in ASCII: some readers split lines at other characters than a line feed."""
     return _encode(value)
 
 
 def json_array(items: Iterable[Any]) -> Iterator[bytes]:
-    """One array, an item a line, without ever holding it whole."""
+    """Streams a JSON array with one item per line."""
     separator = "[\n"
     for item in items:
         yield f"{separator}{to_json(item)}".encode()

@@ -1,4 +1,4 @@
-"""What every format is made from."""
+"""The data of an export, which every format writes."""
 
 import io
 from collections.abc import Callable, Iterator, Mapping
@@ -16,15 +16,15 @@ class ExportSource:
     revision: int
     model: str  # name/versions/n
     dataset_name: str
-    created_at: float  # of the clustering: the same export twice gives the same bytes
-    clusters: Mapping[int, str]  # those that were asked for, in order, with their labels
+    created_at: float  # of the clustering, so that an export is reproducible
+    clusters: Mapping[int, str]  # the chosen ones, in order, with their labels
     pages: Callable[[], Iterator[list[LabeledImage]]]
-    read_image: Callable[[str], bytes]  # by its sha256
-    scratch: Path  # folder for what has to wait for its place in the file
+    read_image: Callable[[str], bytes]  # by SHA-256
+    scratch: Path  # folder for temporary files
 
     @property
     def facts(self) -> dict[str, str]:
-        """Where the labels come from."""
+        """The origin of the labels."""
         return {
             "clustering_id": self.clustering_id,
             "revision": str(self.revision),
@@ -36,7 +36,7 @@ class ExportSource:
             yield from page
 
     def open_image(self, row: LabeledImage) -> IO[bytes]:
-        """Its original bytes."""
+        """The original bytes; raises ImageMissing."""
         try:
             data = self.read_image(row.sha256)
         except FileNotFoundError as error:
@@ -52,5 +52,5 @@ def content_url(image_id: str) -> str:
     return f"/v1/images/{image_id}/content"
 
 
-def _missing(row: LabeledImage, what: str) -> ImageMissing:
-    return ImageMissing(f"The image {row.image_id} ({row.name[:200]}) {what}.")
+def _missing(row: LabeledImage, problem: str) -> ImageMissing:
+    return ImageMissing(f"The image {row.image_id} ({row.name[:200]}) {problem}.")

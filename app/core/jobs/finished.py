@@ -14,6 +14,7 @@ from app.core.platform.clock import db_now
 from app.core.platform.errors import DatasetInUse, JobUnfinished, NotRetryable
 from app.core.platform.tables import FINAL, Dataset, DatasetIssue, Image, Job
 from app.core.storage import Storage
+from app.core.storage.keys import job_folder
 
 _MAY_PASS = (
     "worker_crashed",
@@ -57,7 +58,7 @@ def delete_job(session: Session, tenant: str, job_id: str) -> list[str]:
     job = get_job(session, tenant, job_id, lock=True)
     _check_finished(job)
     session.execute(delete(Job).where(Job.id == job_id))
-    return [f"jobs/{job.id}", *(upload_keys(job) if job.kind == "ingest" else [])]
+    return [job_folder(job.id), *(upload_keys(job) if job.kind == "ingest" else [])]
 
 
 def _check_finished(job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Models by name, version and alias."""
+"""The model registry: models by name, version and alias."""
 
 from app.core.models.aliases import (
     alias_changes,

@@ -1,4 +1,4 @@
-"""Names that move from version to version, and every move that they ever made."""
+"""Aliases of model versions, and the history of their changes."""
 
 from collections.abc import Sequence
 
@@ -10,19 +10,19 @@ from app.core.models.versions import get_version
 from app.core.platform.errors import NotFound, NothingToRollBack
 from app.core.platform.tables import Model, ModelAlias, ModelAliasChange, ModelVersion
 
-# A model that is passed to a function which changes something must be locked.
+# Functions that change something need a locked model.
 
 
 def aliases(session: Session, model: Model) -> dict[str, int]:
     rows = session.scalars(select(ModelAlias).where(ModelAlias.model_id == model.id))
-    assert model.latest_version is not None  # else there would be no model
+    assert model.latest_version is not None  # else get_model raises NotFound
     return {LATEST: model.latest_version, **{row.alias: row.version for row in rows}}
 
 
 def set_alias(
     session: Session, model: Model, alias: str, version: int, *, changed_by: str | None = None
 ) -> None:
-    """A request that is sent again finds the alias where it is to be, and is no second move."""
+    """Sets an alias; setting it to the same version again is not recorded."""
     check_alias(alias)
     get_version(session, model, version)
     row = session.get(ModelAlias, (model.id, alias))
@@ -36,32 +36,31 @@ def set_alias(
 
 
 def alias_changes(session: Session, model: Model, alias: str) -> Select[ModelAliasChange]:
-    """A query for every move of an alias, also of one that was removed."""
+    """A query for all changes of an alias, also of a removed one."""
     changes = select(ModelAliasChange).where(
         ModelAliasChange.model_id == model.id, ModelAliasChange.alias == alias
     )
     if session.scalar(changes.limit(1)) is None:
-        _get_alias(session, model, alias)  # set before moves were recorded, or not there
+        _get_alias(session, model, alias)  # raises NotFound
     return changes
 
 
 def rollback_target(session: Session, model: Model, alias: str) -> ModelVersion:
-    """The version before the last `set` that was not rolled back yet. Deleted ones are passed
-    over."""
-    now = _get_alias(session, model, alias).version
+    """The version before the last `set` that was not rolled back. Skips deleted versions."""
+    current = _get_alias(session, model, alias).version
     for version in reversed(_earlier(session, model, alias)):
         row = session.get(ModelVersion, (model.id, version))
-        if row is not None and version != now:
+        if row is not None and version != current:
             return row
     raise NothingToRollBack(
-        f"The alias {alias!r} points to version {now}, and there is no earlier one to go back to."
+        f"The alias {alias!r} points to version {current}, and no earlier version is left."
     )
 
 
 def rollback_alias(
     session: Session, model: Model, alias: str, target: ModelVersion, *, changed_by: str | None
 ) -> None:
-    """To what `rollback_target` found."""
+    """Sets an alias to the version that `rollback_target` returned."""
     row = _get_alias(session, model, alias)
     _record(session, model, alias, "rollback", row.version, target.version, changed_by)
     row.version = target.version
@@ -85,21 +84,21 @@ def _get_alias(session: Session, model: Model, alias: str) -> ModelAlias:
 
 
 def _earlier(session: Session, model: Model, alias: str) -> Sequence[int]:
-    """Where the alias could go back to, the next stop last: every `set` left one behind, every
-    rollback used up what it passed."""
+    """Versions to roll back to, the next one last: every `set` adds one, and a rollback removes
+    those up to its target."""
     changes = session.scalars(
         alias_changes(session, model, alias).order_by(ModelAliasChange.number)
     )
-    stops: list[int] = []
+    stack: list[int] = []
     for change in changes:
         if change.kind == "remove":
-            stops = []
+            stack = []
         elif change.kind == "set" and change.before is not None:
-            stops.append(change.before)
+            stack.append(change.before)
         elif change.kind == "rollback":
-            while stops and stops.pop() != change.version:
+            while stack and stack.pop() != change.version:
                 pass
-    return stops
+    return stack
 
 
 def _record(

@@ -1,4 +1,4 @@
-"""Whether a backbone that a client names can be used here."""
+"""Checks the name of a backbone."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ from temi.errors import UnknownBackbone, WeightsUnavailable
 
 
 def check_backbone_name(name: str, weights_dir: Path | None) -> None:
-    """Asking timm or open_clip for a name may take seconds."""
+    """Raises InvalidRequest for a backbone that cannot be used; timm or open_clip take seconds."""
     if "@" in name:  # a path would let a client read the server's disk
         raise InvalidRequest.field(
-            "backbone", "put the file into the server's TEMI_WEIGHTS_DIR and leave the path out"
+            "backbone", "must not have a path; put the file into the server's TEMI_WEIGHTS_DIR"
         )
     try:
         check_backbone(name, weights_dir)

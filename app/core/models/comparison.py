@@ -1,4 +1,4 @@
-"""Two versions of a model side by side: how they were made, what they score, where they differ."""
+"""Compares two versions of a model: configuration, metrics, cluster names and assignments."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from app.core.datasets.rows import get_dataset
 from app.core.platform.errors import InvalidRequest, NotPredicted
 from app.core.platform.tables import Assignment, AssignmentChange, Clustering, Model, ModelVersion
 
-_MOVEMENTS = 50
-_OTHERWISE_SHOWN = ("clusters", "metrics", "model")
+_MAX_MOVEMENTS = 50
+_SHOWN_ELSEWHERE = ("clusters", "metrics", "model")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
     path: str  # `config.n_heads`
-    left: Any  # None where that side has no such entry
+    left: Any  # None if that version has no such entry
     right: Any
 
 
@@ -53,9 +53,9 @@ class Comparison:
     name: str
     left: int
     right: int
-    configuration: list[Difference]  # only what differs
-    metrics: list[Difference]  # all, also those that are the same
-    cluster_names: list[Difference]  # only those that differ; the path is the cluster's number
+    configuration: list[Difference]  # only differences
+    metrics: list[Difference]  # all, also equal ones
+    cluster_names: list[Difference]  # only differences; the path is the cluster's number
     assignments: Agreement
 
 
@@ -83,7 +83,7 @@ def _settings(version: ModelVersion) -> dict[str, Any]:
     return {
         path: value
         for path, value in _leaves(version.manifest)
-        if path.partition(".")[0] not in _OTHERWISE_SHOWN
+        if path.partition(".")[0] not in _SHOWN_ELSEWHERE
     }
 
 
@@ -120,25 +120,25 @@ def _choose(
     dataset_id: str | None,
 ) -> tuple[Clustering, Clustering]:
     """The newest clustering of each version on the dataset."""
-    ours, theirs = (_newest(session, model, version) for version in (left, right))
+    of_left, of_right = (_newest(session, model, version) for version in (left, right))
     if dataset_id is None:
-        common = [each for each in ours if each in theirs]
+        common = [each for each in of_left if each in of_right]
         if len(common) > 1:
             raise InvalidRequest.field(
-                "dataset_id", f"both versions have a clustering of {', '.join(common)}; say which"
+                "dataset_id", f"both versions have a clustering of {', '.join(common)}; choose one"
             )
-        dataset_id = common[0] if common else next(iter([*ours, *theirs]), None)
+        dataset_id = common[0] if common else next(iter([*of_left, *of_right]), None)
     else:
         get_dataset(session, model.tenant, dataset_id)
-    for version, found in ((left, ours), (right, theirs)):
+    for version, found in ((left, of_left), (right, of_right)):
         if dataset_id is None or dataset_id not in found:
             raise _not_predicted(model.name, version.version, dataset_id)
     assert dataset_id is not None
-    return ours[dataset_id], theirs[dataset_id]
+    return of_left[dataset_id], of_right[dataset_id]
 
 
 def _newest(session: Session, model: Model, version: ModelVersion) -> dict[str, Clustering]:
-    """By dataset, those of the newest clusterings first."""
+    """The newest clustering of each dataset, newest first."""
     rows = session.scalars(
         select(Clustering)
         .where(
@@ -155,11 +155,11 @@ def _newest(session: Session, model: Model, version: ModelVersion) -> dict[str, 
 
 
 def _not_predicted(name: str, version: int, dataset_id: str | None) -> NotPredicted:
-    what = f'"kind": "predict", "model": "{name}/versions/{version}"'
-    which = dataset_id or "ds_..."
+    example = dataset_id or "ds_..."
+    body = f'"kind": "predict", "model": "{name}/versions/{version}"'
     return NotPredicted(
-        f"Version {version} has no clustering of {dataset_id or 'any dataset'}; make one with "
-        f'POST /v1/jobs {{{what}, "dataset_id": "{which}"}}.'
+        f"Version {version} has no clustering of {dataset_id or 'any dataset'}; create one with "
+        f'POST /v1/jobs {{{body}, "dataset_id": "{example}"}}.'
     )
 
 
@@ -177,7 +177,7 @@ def _agreement(
     order = np.lexsort((overlap.right[moved], overlap.left[moved], -overlap.count[moved]))
     pairs = [
         (int(overlap.left[i]), int(overlap.right[i]), int(overlap.count[i]))
-        for i in moved[order][:_MOVEMENTS]
+        for i in moved[order][:_MAX_MOVEMENTS]
     ]
     return Agreement(
         dataset_id=left.dataset_id,
@@ -201,22 +201,25 @@ def _agreement(
 
 
 def _overlap(session: Session, left: Clustering, right: Clustering) -> Overlap:
-    """Counted in the database: only as many rows arrive as there are pairs of clusters."""
-    ours, theirs = aliased(Assignment), aliased(Assignment)
-    places = (
-        select(_place(left, ours).label("ours"), _place(right, theirs).label("theirs"))
-        .join_from(ours, theirs, theirs.image_id == ours.image_id)
-        .where(ours.clustering_id == left.id, theirs.clustering_id == right.id)
+    """Counted by the database: returns one row per pair of clusters, not per image."""
+    of_left, of_right = aliased(Assignment), aliased(Assignment)
+    clusters = (
+        select(
+            _initial_cluster(left, of_left).label("left"),
+            _initial_cluster(right, of_right).label("right"),
+        )
+        .join_from(of_left, of_right, of_right.image_id == of_left.image_id)
+        .where(of_left.clustering_id == left.id, of_right.clustering_id == right.id)
         .subquery()
     )
-    pair = (places.c.ours, places.c.theirs)
+    pair = (clusters.c.left, clusters.c.right)
     rows = session.execute(select(*pair, func.count()).group_by(*pair).order_by(*pair)).all()
     columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     return Overlap(*columns)
 
 
-def _place(clustering: Clustering, assignment: type[Assignment]) -> ColumnElement[int]:
-    """Where the model put an image, whatever people have moved since."""
+def _initial_cluster(clustering: Clustering, assignment: type[Assignment]) -> ColumnElement[int]:
+    """The cluster that the model assigned, before any operations."""
     if clustering.revision == 1:
         return assignment.cluster_id.expression
     first = (

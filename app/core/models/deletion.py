@@ -1,4 +1,4 @@
-"""Versions that go for good. What they made (clusterings, exports) stays."""
+"""Deletes models and versions. Their clusterings and exports stay."""
 
 from collections.abc import Sequence
 
@@ -9,17 +9,15 @@ from app.core.models.versions import get_model, get_version
 from app.core.platform.errors import VersionInUse
 from app.core.platform.tables import OPEN, Job, Model, ModelAlias, ModelVersion
 
-FOLDER = "models"
-
 
 def delete_version(session: Session, tenant: str, name: str, version: int) -> list[str]:
-    """Returns the folders in the storage that are of no use once this is committed."""
+    """Returns the storage folders to delete after the commit."""
     model = get_model(session, tenant, name, lock=True)
     return _delete(session, model, [get_version(session, model, version)])
 
 
 def delete_model(session: Session, tenant: str, name: str) -> list[str]:
-    """All its versions. A model that gets this name later counts on from the last number."""
+    """Deletes all versions. A later model of this name continues their numbers."""
     model = get_model(session, tenant, name, lock=True)
     versions = session.scalars(select(ModelVersion).where(ModelVersion.model_id == model.id))
     return _delete(session, model, versions.all())

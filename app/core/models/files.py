@@ -1,4 +1,4 @@
-"""The files of a model version: read, checked and turned into something that predicts."""
+"""Loads a model version from its files, and checks them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ BACKBONE_FILE = "backbone.safetensors"  # only in versions whose backbone was fi
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFiles:
-    """What is needed to load a version; hashable, so that a loaded one is found again."""
+    """What is needed to load a version; hashable, as the key of loaded models."""
 
     folder: str
     hashes: tuple[tuple[str, str], ...]  # file name, sha256
@@ -42,7 +42,7 @@ class ModelFiles:
 
 
 def verify_files(storage: Storage, files: ModelFiles) -> dict[str, bytes]:
-    """Every file of the version, by name; raises ModelIntegrity if one is not as registered."""
+    """All files of the version, by name; raises ModelIntegrity if a SHA-256 does not match."""
     return {
         name: read_verified(storage, files.folder, name, sha256) for name, sha256 in files.hashes
     }
@@ -51,9 +51,9 @@ def verify_files(storage: Storage, files: ModelFiles) -> dict[str, bytes]:
 def load_model(
     files: ModelFiles, settings: Settings, *, known: "Iterable[Backbone]" = ()
 ) -> "tuple[Backbone, ClusterModel]":
-    """A version's backbone and head. Every file is checked: what was changed is not used.
+    """Loads backbone and head; checks the SHA-256 of every file.
 
-    A backbone that is `known` already is not loaded a second time.
+    A backbone in `known` is reused.
     """
     import safetensors.numpy
 
@@ -75,7 +75,7 @@ def load_model(
         backbone = _with_weights(backbone, contents[BACKBONE_FILE])
     if backbone.weights_hash != files.weights_sha256:
         raise ModelIntegrity(
-            f"The weights of {files.backbone} are not those that the model was trained on."
+            f"The weights of {files.backbone} are not those that the model was trained with."
         )
     return backbone, model
 

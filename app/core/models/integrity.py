@@ -1,4 +1,4 @@
-"""A version's files are what was registered, or they are not read at all."""
+"""Reads files of a version and checks their SHA-256."""
 
 import hashlib
 
@@ -7,7 +7,7 @@ from app.core.storage import Storage
 
 
 def read_verified(storage: Storage, folder: str, name: str, sha256: str) -> bytes:
-    """The bytes of a model's file, never any others."""
+    """The bytes of a file; raises ModelIntegrity if they are not those that were registered."""
     try:
         data = storage.read(f"{folder}/{name}")
     except OSError as error:
@@ -25,6 +25,6 @@ def unreadable(name: str) -> ModelIntegrity:
 
 def changed(name: str) -> ModelIntegrity:
     return ModelIntegrity(
-        f"The model's file {name} is not what was registered; it is not served. "
+        f"The model's file {name} was changed (its SHA-256 does not match) and is not served. "
         "Restore it from a backup or run the job again."
     )

@@ -1,11 +1,11 @@
-"""What models and aliases may be called, and how a request names a version."""
+"""Valid names of models and aliases, and references to versions."""
 
 import re
 from typing import NamedTuple
 
 from app.core.platform.errors import InvalidRequest
 
-LATEST = "latest"  # always the newest version that is left; cannot be moved
+LATEST = "latest"  # always the newest version; cannot be set
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _ALIAS = re.compile(r"[a-z][a-z0-9._-]{0,63}")
 _NUMBERED = re.compile(r"(?P<name>[^/@]+)/versions/(?P<version>[0-9]{1,9})")
@@ -14,11 +14,11 @@ _NUMBERED = re.compile(r"(?P<name>[^/@]+)/versions/(?P<version>[0-9]{1,9})")
 class Reference(NamedTuple):
     name: str
     alias: str = LATEST
-    version: int | None = None  # says more than the alias
+    version: int | None = None  # takes precedence over the alias
 
 
 def slug(text: str) -> str:
-    """A model name made from any text."""
+    """A valid model name from any text."""
     return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")[:100] or "model"
 
 

@@ -1,4 +1,4 @@
-"""Models by name, version and alias. A version never changes and its number never comes back."""
+"""Models and their versions. A version never changes, and its number is never reused."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,7 +27,7 @@ def add_version(
     imported_bytes: int = 0,
 ) -> ModelVersion:
     model = _find_or_create(session, tenant, name)
-    version = session.scalar(  # the row is locked until the end: two jobs get two numbers
+    version = session.scalar(  # the row lock gives concurrent jobs different numbers
         update(Model)
         .where(Model.id == model.id)
         .values(last_number=Model.last_number + 1, latest_version=Model.last_number + 1)
@@ -53,7 +53,7 @@ def _find_or_create(session: Session, tenant: str, name: str) -> Model:
     found = select(Model).where(Model.tenant == tenant, Model.name == name)
     if (model := session.scalar(found)) is not None:
         return model
-    # Another job may just be registering the first version under this name.
+    # Another job may be registering the first version of this name.
     with suppress(IntegrityError), session.begin_nested():
         session.add(Model(id=new_id("mdl"), tenant=tenant, name=name))
     return session.scalars(found).one()
@@ -62,8 +62,8 @@ def _find_or_create(session: Session, tenant: str, name: str) -> Model:
 def get_model(
     session: Session, tenant: str, name: str, *, lock: bool = False, share: bool = False
 ) -> Model:
-    """With `lock`, nobody else changes its aliases or versions before this transaction ends;
-    with `share`, others may look at it in the same way meanwhile."""
+    """With `lock`, the row is locked (FOR UPDATE) against changes of its aliases and versions; with
+    `share`, it is locked FOR SHARE."""
     query = select(Model).where(Model.tenant == tenant, Model.name == name)
     if lock or share:
         query = query.with_for_update(read=share)
@@ -71,7 +71,7 @@ def get_model(
     if model is None:
         raise NotFound(f"There is no model {name!r}.")
     if model.latest_version is None:
-        raise NotFound(f"There is no model {name!r} any more: all its versions were deleted.")
+        raise NotFound(f"There is no model {name!r}: all its versions were deleted.")
     return model
 
 
@@ -85,17 +85,17 @@ def get_version(session: Session, model: Model, version: int) -> ModelVersion:
 def resolve(
     session: Session, tenant: str, reference: str, *, share: bool = False
 ) -> tuple[Model, ModelVersion]:
-    """`name`: its latest version; `name@alias`: where the alias points; `name/versions/N`.
+    """Resolves `name` (its latest version), `name@alias` or `name/versions/N`.
 
     With `share`, the version is not deleted before this transaction ends."""
-    wanted = parse_reference(reference)
-    model = get_model(session, tenant, wanted.name, share=share)
-    if wanted.version is not None:
-        return model, get_version(session, model, wanted.version)
-    if wanted.alias == LATEST:
-        assert model.latest_version is not None  # else there would be no model
+    parsed = parse_reference(reference)
+    model = get_model(session, tenant, parsed.name, share=share)
+    if parsed.version is not None:
+        return model, get_version(session, model, parsed.version)
+    if parsed.alias == LATEST:
+        assert model.latest_version is not None  # else get_model raises NotFound
         return model, get_version(session, model, model.latest_version)
-    row = session.get(ModelAlias, (model.id, wanted.alias))
+    row = session.get(ModelAlias, (model.id, parsed.alias))
     if row is None:
-        raise NotFound(f"The model {wanted.name!r} has no alias {wanted.alias!r}.")
+        raise NotFound(f"The model {parsed.name!r} has no alias {parsed.alias!r}.")
     return model, get_version(session, model, row.version)

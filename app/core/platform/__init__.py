@@ -1,1 +1,1 @@
-"""What every other package stands on: settings, errors, database, logs, tables, processes."""
+"""The base of all other packages: settings, errors, database, logs, tables, processes."""

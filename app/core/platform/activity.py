@@ -1,7 +1,7 @@
-"""Signs of life from code that knows nothing of jobs: a part was sent, a page was read.
+"""Reports of activity from code that knows nothing of jobs: a part was sent, a page was read.
 
-A job's process listens here, so that a long transfer is not taken for a process that hangs. Only
-finished work may be reported, never the passing of time.
+The process of a job listens, so that a long transfer does not count as a stall. Report only
+finished work, never the passing of time.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,18 +15,18 @@ class _Activity:
 
 
 def listen_to_activity(listener: Callable[[], None] | None) -> None:
-    """One listener a process; it may be called from any thread, thousands of times a second."""
+    """Sets the one listener of the process; threads call it up to thousands of times a second."""
     _Activity.listener = listener
 
 
 def report_activity() -> None:
-    """A bounded piece of work has ended. Costs next to nothing where no job runs."""
+    """Call it after a bounded piece of work; it costs next to nothing without a listener."""
     if _Activity.listener is not None:
         _Activity.listener()
 
 
 def reporting(items: Iterable[Item]) -> Iterator[Item]:
-    """The same items; each one that was reached is a sign of life."""
+    """Yields the items and reports activity for each."""
     for item in items:
         report_activity()
         yield item

@@ -1,4 +1,4 @@
-"""Who sends a request, and what that key lets them do."""
+"""The sender of a request, and what its key allows."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -14,7 +14,7 @@ DEFAULT_TENANT = "default"
 class Actor:
     tenant: str
     scopes: frozenset[Scope]
-    key_id: str | None = None  # none: no key is needed, or it is the one of the settings
+    key_id: str | None = None  # None: no key is needed, or it is TEMI_API_KEY
     key_name: str | None = None
     requests_per_minute: int | None = None
     storage_bytes: int | None = None
@@ -24,10 +24,10 @@ class Actor:
 
     def check(self, scope: Scope) -> None:
         if not self.may(scope):
-            raise Forbidden(f"This needs a key with the scope `{scope}`.")
+            raise Forbidden(f"This request needs a key with the scope `{scope}`.")
 
 
-# As long as there is no key at all, whoever reaches the service may do everything.
-ANYONE = Actor(tenant=DEFAULT_TENANT, scopes=frozenset(SCOPES))
-# The key of the settings.
+# Without any key, every request has all scopes.
+ANONYMOUS = Actor(tenant=DEFAULT_TENANT, scopes=frozenset(SCOPES))
+# TEMI_API_KEY.
 OWNER = Actor(tenant=DEFAULT_TENANT, scopes=frozenset(SCOPES), key_name="TEMI_API_KEY")

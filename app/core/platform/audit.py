@@ -1,4 +1,4 @@
-"""Who changed what: one entry a request, in the transaction of the change itself."""
+"""The audit log: one entry per request that changes rows, in the same transaction."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from app.core.platform.tables import AuditEntry
 
 @dataclass
 class CurrentRequest:
-    """What the border knows of a request. Code below it reads this and is passed no actor."""
+    """The request that is being handled; a context variable holds it."""
 
     actor: Actor
     method: str
@@ -26,12 +26,12 @@ class CurrentRequest:
     is_recorded: bool = False
 
 
-# A worker has none: what jobs write is no request's doing.
+# Workers have none: changes by jobs are not audited.
 _current: ContextVar[CurrentRequest | None] = ContextVar("current_request", default=None)
 
 
 def begin_request(request: CurrentRequest) -> None:
-    """For this task and the threads that it starts."""
+    """Sets the request for this task and the threads that it starts."""
     _current.set(request)
 
 
@@ -42,9 +42,9 @@ def acting_key_id() -> str | None:
 
 @contextmanager
 def recorded(session: Session) -> Iterator[None]:
-    """Around the work of a transaction: adds an entry if the work has changed a row.
+    """Adds an audit entry at the end of a transaction that has changed rows.
 
-    A transaction that is rolled back takes its entry along.
+    A rollback also removes the entry.
     """
     request = _current.get()
     if request is None or request.is_recorded:
@@ -59,16 +59,16 @@ def recorded(session: Session) -> Iterator[None]:
 
 
 def _count_changes(connection: Connection) -> Callable[[], int]:
-    """How many rows this transaction has changed so far."""
+    """Returns a function that returns the number of rows changed since this call."""
     if connection.dialect.name == "sqlite":
-        # A cursor of SQLite does not know yet how many rows a statement with RETURNING changes.
+        # The row count of SQLite's cursor is not yet known for statements with RETURNING.
         raw: Any = connection.connection.dbapi_connection
         before = raw.total_changes
         return lambda: int(raw.total_changes - before)
     count = 0
 
     @event.listens_for(connection, "after_cursor_execute")
-    def note(
+    def add_row_count(
         _connection: Any, cursor: Any, _sql: str, _values: Any, statement: Any, _many: bool
     ) -> None:
         nonlocal count

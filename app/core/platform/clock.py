@@ -1,4 +1,4 @@
-"""The database's clock: the only one that leases and time stamps are compared by."""
+"""The database's clock: leases and timestamps are compared by no other."""
 
 from typing import Any
 

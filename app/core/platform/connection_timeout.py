@@ -1,7 +1,7 @@
-"""A connection to PostgreSQL that does not wait for ever.
+"""A connection to PostgreSQL with a client-side timeout.
 
-The server ends its own long statements. A server that is frozen, or out of reach behind a network
-that still acknowledges, ends nothing, and whoever waits for its answer would wait with it.
+The server cancels its own long statements. A frozen server, or one behind a network that still
+acknowledges packets, cancels nothing, and the client would wait forever.
 """
 
 import time
@@ -11,40 +11,40 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.waiting import Ready, Wait
 
-Answer = TypeVar("Answer")
-Asking = Generator[Wait, Ready | int, Answer]
-"""How psycopg asks: it yields what it waits for, and is sent what has come; nothing, now and then.
-"""
+Result = TypeVar("Result")
+Query = Generator[Wait, Ready | int, Result]
+"""psycopg's protocol: the generator yields what it waits for, and is sent what is ready, or 0 when
+a polling interval has passed."""
 
 
 class TimeoutConnection(psycopg.Connection[Any]):
-    """Gives up, and is closed, after `patience` seconds without any answer."""
+    """Closes itself and raises OperationalError after this time without data from the server."""
 
-    patience = 60.0
+    timeout_seconds = 60.0
 
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
         return super().wait(self._with_timeout(gen), *args, **options)
 
-    def _with_timeout(self, asking: "Asking[Answer]") -> "Asking[Answer]":
-        heard = time.monotonic()
+    def _with_timeout(self, query: "Query[Result]") -> "Query[Result]":
+        last_data = time.monotonic()
         try:
-            wanted = next(asking)
+            waiting_for = next(query)
             while True:
-                ready = yield wanted
+                ready = yield waiting_for
                 now = time.monotonic()
                 if ready:
-                    heard = now
-                elif now - heard > self.patience:
-                    self._give_up(now - heard)
-                wanted = asking.send(ready)
+                    last_data = now
+                elif now - last_data > self.timeout_seconds:
+                    self._time_out(now - last_data)
+                waiting_for = query.send(ready)
         except StopIteration as end:
-            answer: Answer = end.value
-            return answer
+            result: Result = end.value
+            return result
 
-    def _give_up(self, seconds: float) -> None:
-        self.pgconn.finish()  # what it would still say belongs to nobody
-        raise psycopg.OperationalError(f"the database has not answered for {seconds:.0f} s")
+    def _time_out(self, seconds: float) -> None:
+        self.pgconn.finish()  # a late response must not be read by the next query
+        raise psycopg.OperationalError(f"no response from the database for {seconds:.0f} s")
 
 
-def connection_class(patience: float) -> type[TimeoutConnection]:
-    return type("TimeoutConnection", (TimeoutConnection,), {"patience": patience})
+def connection_class(timeout_seconds: float) -> type[TimeoutConnection]:
+    return type("TimeoutConnection", (TimeoutConnection,), {"timeout_seconds": timeout_seconds})

@@ -1,4 +1,4 @@
-"""Engine and sessions. A session is one unit of work: it commits whole or not at all."""
+"""Engine and sessions. A session is one unit of work: it commits completely or not at all."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
@@ -14,23 +14,23 @@ from sqlalchemy.orm import Session
 from app.core.platform.audit import recorded
 from app.core.platform.connection_timeout import connection_class
 
-_BUSY_MS = 30_000  # a writer waits this long for another one's transaction
+_BUSY_MS = 30_000  # how long a writer waits for another transaction in SQLite
 _STATEMENT_SECONDS = 60.0
-_MORE_SECONDS = 5.0  # for the server itself to end a statement that takes too long
-_PAUSE_SECONDS = 20.0  # within a transaction that writes; less than a lease
-_LOCK_SHARE = 0.5  # of that, for a row that another one holds
+_CLIENT_MARGIN_SECONDS = 5.0  # the server's own timeout comes first
+_IDLE_SECONDS = 20.0  # within a transaction that writes; less than a lease
+_LOCK_SHARE = 0.5  # of the idle timeout, for a row that another transaction has locked
 
 
 class Database:
-    """`read()` for looking, `write()` for changing; both give a SQLAlchemy session."""
+    """`read()` and `write()` return SQLAlchemy sessions; `write()` commits at the end."""
 
     def __init__(
         self,
         url: str,
         statement_seconds: float = _STATEMENT_SECONDS,
-        pause_seconds: float = _PAUSE_SECONDS,
+        idle_seconds: float = _IDLE_SECONDS,
     ) -> None:
-        self.engine = _create_engine(url, statement_seconds, pause_seconds)
+        self.engine = _create_engine(url, statement_seconds, idle_seconds)
         self._writer = self.engine.execution_options(temi_write=True)
 
     @contextmanager
@@ -49,9 +49,9 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
-        """Every read sees the rows as they were at the first one, however long it takes."""
+        """A session whose reads all see the rows as of the first read."""
         engine = self.engine
-        if engine.dialect.name == "postgresql":  # SQLite does so in any transaction
+        if engine.dialect.name == "postgresql":  # SQLite does so in every transaction
             engine = engine.execution_options(
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )
@@ -64,7 +64,7 @@ class Database:
 
 @contextmanager
 def _reader(engine: Engine) -> Iterator[Session]:
-    """What was read stays read if the server goes away before the transaction has ended."""
+    """Ignores a connection that is lost after the last read."""
     session = Session(engine, expire_on_commit=False)
     try:
         yield session
@@ -77,27 +77,35 @@ def _reader(engine: Engine) -> Iterator[Session]:
             session.invalidate()
 
 
+def lock_name(session: Session, name: str) -> None:
+    """Locks a name until this writing transaction ends, where there is no row to lock."""
+    if session.get_bind().dialect.name == "postgresql":
+        # SQLite has one writer at a time anyway.
+        lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
+        session.execute(lock, {"name": name})
+
+
 def is_gone(error: DBAPIError) -> bool:
-    """The server could not be reached, ended the connection, or let a stopped process keep its
-    rows from us: no fault of the statement."""
+    """Whether the server was unreachable, closed the connection, or timed out on a lock: not an
+    error of the statement."""
     if not isinstance(error.orig, psycopg.Error):
-        return False  # SQLite is a file: it does not come back by waiting
+        return False  # SQLite is a file: waiting does not help
     state = error.orig.sqlstate
-    # connection lost; server shuts down; too long a pause in a transaction; too long for a lock
+    # connection lost; server shutdown; idle in transaction; lock timeout
     return state is None or state.startswith(("08", "57P", "25P03", "55P03"))
 
 
-def _create_engine(url: str, statement_seconds: float, pause_seconds: float) -> Engine:
+def _create_engine(url: str, statement_seconds: float, idle_seconds: float) -> Engine:
     if make_url(url).get_backend_name() == "sqlite":
         return _sqlite_engine(url)
     engine = create_engine(
         url,
         pool_pre_ping=True,
         pool_timeout=10,
-        hide_parameters=True,  # errors are logged, and values are nobody's business there
+        hide_parameters=True,  # errors are logged, and the log must not hold values
         connect_args={
             "connect_timeout": 5,
-            # A machine that vanished is noticed within a lease, whoever was to speak next.
+            # A machine that vanished is noticed within a lease, in either direction.
             "tcp_user_timeout": 20_000,
             "keepalives_idle": 10,
             "keepalives_interval": 3,
@@ -105,19 +113,19 @@ def _create_engine(url: str, statement_seconds: float, pause_seconds: float) -> 
             "options": f"-c statement_timeout={round(statement_seconds * 1000)}",
         },
     )
-    patient = connection_class(statement_seconds + _MORE_SECONDS)
+    timeout_connection = connection_class(statement_seconds + _CLIENT_MARGIN_SECONDS)
 
     @event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, args: list[Any], options: dict[str, Any]) -> Any:
-        return patient.connect(*args, **options)
+        return timeout_connection.connect(*args, **options)
 
-    pause_ms = round(pause_seconds * 1000)
-    # A process that is stopped here, or its whole machine, would keep its rows locked. What its
-    # other threads were waiting for, they would hold next, each for another pause: whoever waits
-    # for a lock gives up before that.
+    idle_ms = round(idle_seconds * 1000)
+    # A process that is stopped within a transaction, or its machine, would keep its rows locked.
+    # Its other transactions that wait for those locks would get them next, each for another idle
+    # timeout; their lock timeout is shorter, so they fail before.
     limits = (
-        f"SELECT set_config('idle_in_transaction_session_timeout', '{pause_ms}', true), "
-        f"set_config('lock_timeout', '{round(pause_ms * _LOCK_SHARE)}', true)"
+        f"SELECT set_config('idle_in_transaction_session_timeout', '{idle_ms}', true), "
+        f"set_config('lock_timeout', '{round(idle_ms * _LOCK_SHARE)}', true)"
     )
 
     @event.listens_for(engine, "begin")
@@ -126,8 +134,8 @@ def _create_engine(url: str, statement_seconds: float, pause_seconds: float) -> 
             connection.exec_driver_sql(limits)
 
     @event.listens_for(engine, "handle_error")
-    def _name_rightly(context: ExceptionContext) -> None:
-        # To the driver it is an internal error. It is as if the connection had been lost.
+    def _translate(context: ExceptionContext) -> None:
+        # The driver calls it an internal error; it is a lost connection.
         cause = context.original_exception
         if isinstance(cause, psycopg.errors.IdleInTransactionSessionTimeout):
             raise OperationalError(context.statement, None, cause) from cause
@@ -142,7 +150,7 @@ def _sqlite_engine(url: str) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves, below
+        connection.isolation_level = None  # BEGIN is sent below
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
         cursor.execute("PRAGMA journal_mode=WAL")
@@ -152,8 +160,8 @@ def _sqlite_engine(url: str) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        # A transaction that reads first and writes later could not wait for its turn in WAL:
-        # SQLite refuses the upgrade at once. Writers therefore take the lock when they start.
+        # In WAL mode SQLite does not let a transaction that has read wait for the write lock: it
+        # fails at once. Writers therefore take the lock when they begin.
         connection.exec_driver_sql("BEGIN IMMEDIATE" if _writes(connection) else "BEGIN")
 
     return engine

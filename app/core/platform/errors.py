@@ -1,4 +1,4 @@
-"""What can go wrong, by stable code. The HTTP status of each lives at the border."""
+"""The errors of the service, with stable codes. The API maps each to an HTTP status."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ class FieldError:
 
 
 class ServiceError(Exception):
-    """Base of every error that a user may see."""
+    """Base of all errors that are shown to users."""
 
     code = "internal_error"
-    retry_after: int | None = None  # seconds, where waiting may help
+    retry_after: int | None = None  # seconds
 
     def __init__(self, detail: str, *, errors: Sequence[FieldError] = ()) -> None:
         super().__init__(detail)
@@ -46,19 +46,19 @@ class Forbidden(ServiceError):
 
 
 class FirstKeyIsLocal(Forbidden):
-    """The first key is made on the machine of the service, never by a request."""
+    """The first key is created on the machine of the service, not by a request."""
 
     code = "first_key_is_local"
 
 
 class ForeignOrigin(Forbidden):
-    """A page of another site made a browser send the request."""
+    """A browser sent the request for a page of another site."""
 
     code = "foreign_origin"
 
 
 class HostNotAllowed(ServiceError):
-    """The request names a host that this service does not answer to."""
+    """The Host header is not one of TEMI_ALLOWED_HOSTS."""
 
     code = "host_not_allowed"
 
@@ -73,14 +73,14 @@ class RateLimited(ServiceError):
 
 class QuotaExceeded(ServiceError):
     code = "quota_exceeded"
-    retry_after = 3600  # nothing gets free by itself: somebody has to delete something
+    retry_after = 3600  # space is freed only by deleting
 
 
 class TooManyJobs(ServiceError):
-    """The tenant has as many unfinished jobs as it may have."""
+    """The tenant has TEMI_MAX_OPEN_JOBS unfinished jobs."""
 
     code = "too_many_jobs"
-    retry_after = 30  # some job will end; which one and when, its tenant knows best
+    retry_after = 30  # until a job ends
 
 
 class Conflict(ServiceError):
@@ -128,7 +128,7 @@ class NothingToRollBack(Conflict):
 
 
 class NotPredicted(Conflict):
-    """Two versions cannot be compared on images that one of them has never seen."""
+    """One of the versions to compare has no predictions for the images."""
 
     code = "not_predicted"
 
@@ -174,7 +174,7 @@ class IdempotencyInProgress(Conflict):
 
 
 class JobTooLarge(InvalidRequest):
-    """The training would take more memory than the server allows."""
+    """The training needs more memory than TEMI_MAX_JOB_BYTES."""
 
     code = "job_too_large"
 
@@ -196,7 +196,7 @@ class BodyTooLarge(ServiceError):
 
 
 class BodyTimeout(ServiceError):
-    """The sender stopped, or sends more slowly than is waited for."""
+    """The body stopped arriving, or arrives too slowly."""
 
     code = "body_timeout"
 
@@ -210,19 +210,19 @@ class StorageFull(ServiceError):
 
 
 class StorageUnavailable(ServiceError):
-    """The server that keeps the files cannot be reached, or does not let us in."""
+    """The storage server is unreachable or refuses access."""
 
     code = "storage_unavailable"
 
 
 class StorageCorrupt(ServiceError):
-    """A file is not what was written."""
+    """A stored file does not have its SHA-256."""
 
     code = "storage_corrupt"
 
 
 class ImageMissing(ServiceError):
-    """The bytes of an image are gone from the storage."""
+    """The bytes of an image are missing in the storage."""
 
     code = "image_missing"
 
@@ -248,37 +248,37 @@ class PredictorUnavailable(ServiceError):
 
 
 class WorkerCrashed(ServiceError):
-    """Something in the job ends the processes that work on it."""
+    """The processes of the job keep crashing."""
 
     code = "worker_crashed"
 
 
 class LeaseLost(ServiceError):
-    """Another worker holds the job now; whatever this one still wants to write is void."""
+    """Another worker has claimed the job; writes of this one have no effect."""
 
     code = "lease_lost"
 
 
 class RetentionLost(ServiceError):
-    """Files were to stay for a while, and nobody asked for more time."""
+    """A retention lock has expired."""
 
     code = "retention_lost"
 
 
 class BackupInvalid(ServiceError):
-    """The archive is damaged, or was not made by this service."""
+    """The backup is damaged, or is not a backup of this service."""
 
     code = "backup_invalid"
 
 
 class NotEmpty(Conflict):
-    """A backup is restored into an instance without any rows."""
+    """The instance has rows; a backup is restored only into an empty one."""
 
     code = "not_empty"
 
 
 class ArchiveRejected(ServiceError):
-    """The upload as a whole cannot be used."""
+    """The upload as a whole is refused."""
 
 
 class ArchiveInvalid(ArchiveRejected):
@@ -302,7 +302,7 @@ class TooManyBadFiles(ArchiveRejected):
 
 
 class ImageRejected(ServiceError):
-    """One file cannot be used; the others go on."""
+    """One file is refused; the ingest continues with the others."""
 
 
 class ImageUndecodable(ImageRejected):
@@ -326,12 +326,12 @@ class UrlUnreachable(ImageRejected):
 
 
 class UrlForbidden(InvalidRequest, ImageRejected):
-    """Of a request as a whole, or of one address among many."""
+    """Refuses a whole request, or one URL of many."""
 
     code = "url_forbidden"
 
 
 class SourceForbidden(InvalidRequest, ImageRejected):
-    """Of a request as a whole, or of one file among many."""
+    """Refuses a whole request, or one file of many."""
 
     code = "source_forbidden"

@@ -1,4 +1,7 @@
-"""Same key and body: the same answer. The key is stored in the transaction that it guards."""
+"""Idempotency keys: the same key and body get the same response.
+
+The key is stored in the transaction that it guards.
+"""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -18,17 +21,19 @@ _lock = threading.Lock()
 
 @contextmanager
 def in_flight(tenant: str, key: str | None) -> Iterator[None]:
-    """Refuse a twin while the first request still runs in this process.
+    """Refuses a request while another with the same key runs in this process.
 
-    Between processes the primary key decides: the later commit fails and answers with the
-    earlier one's response.
+    Between processes the primary key decides: the later commit fails and returns the response of
+    the earlier one.
     """
     if key is None:
         yield
         return
     with _lock:
         if (tenant, key) in _in_flight:
-            raise IdempotencyInProgress("A request with this Idempotency-Key is still running.")
+            raise IdempotencyInProgress(
+                "A request with this Idempotency-Key is still running; retry later."
+            )
         _in_flight.add((tenant, key))
     try:
         yield
@@ -44,27 +49,27 @@ def answer_once(
     request_hash: str,
     create: Callable[[Session], dict[str, Any]],
 ) -> tuple[dict[str, Any], bool]:
-    """The answer of the first request with this key, and whether that is this one.
+    """Returns the response of the first request with this key, and whether this is the first.
 
     What `create` writes and the key are one commit.
     """
     try:
         with db.write() as session:
-            if (answer := _recall(session, tenant, key, request_hash)) is not None:
-                return answer, False
-            answer = create(session)
+            if (response := _stored(session, tenant, key, request_hash)) is not None:
+                return response, False
+            response = create(session)
             if key is not None:
-                session.add(_row(tenant, key, request_hash, answer))
-            return answer, True
-    except IntegrityError:  # a twin in another process was first
+                session.add(_row(tenant, key, request_hash, response))
+            return response, True
+    except IntegrityError:  # a request in another process was first
         with db.read() as session:
-            stored = _recall(session, tenant, key, request_hash)
+            stored = _stored(session, tenant, key, request_hash)
         if stored is None:
             raise
         return stored, False
 
 
-def _recall(
+def _stored(
     session: Session, tenant: str, key: str | None, request_hash: str
 ) -> dict[str, Any] | None:
     row = session.get(IdempotencyKey, (tenant, key)) if key is not None else None
@@ -72,10 +77,10 @@ def _recall(
         return None
     if row.request_hash != request_hash:
         raise IdempotencyMismatch(
-            "This Idempotency-Key was used for another request; take a new one."
+            "This Idempotency-Key was used for a different request; use a new one."
         )
     return row.response
 
 
-def _row(tenant: str, key: str, request_hash: str, answer: dict[str, Any]) -> IdempotencyKey:
-    return IdempotencyKey(tenant=tenant, key=key, request_hash=request_hash, response=answer)
+def _row(tenant: str, key: str, request_hash: str, response: dict[str, Any]) -> IdempotencyKey:
+    return IdempotencyKey(tenant=tenant, key=key, request_hash=request_hash, response=response)

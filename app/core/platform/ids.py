@@ -1,4 +1,4 @@
-"""Opaque ids that sort by the time they were made: `ds_01k3...`."""
+"""Opaque ids that sort by creation time: `ds_01k3...`."""
 
 import os
 import threading
@@ -12,7 +12,7 @@ _last = 0
 
 
 def new_id(prefix: str) -> str:
-    """Each id is larger than the one before it in this process, even within a millisecond."""
+    """A new id, larger than all earlier ones of this process, even within a millisecond."""
     global _last
     with _lock:
         fresh = (time.time_ns() // 1_000_000 << _RANDOM_BITS) | int.from_bytes(os.urandom(10))
@@ -21,7 +21,7 @@ def new_id(prefix: str) -> str:
 
 
 def created_at_of(some_id: str) -> float:
-    """Seconds since 1970 at which an id of `new_id` was made, to the millisecond."""
+    """The creation time of an id, in seconds since 1970, to the millisecond."""
     number = 0
     for digit in some_id.rpartition("_")[2]:
         number = number << 5 | _ALPHABET.index(digit)

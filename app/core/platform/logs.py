@@ -1,6 +1,6 @@
-"""Structured logs: readable on a terminal, JSON for machines, one event a line.
+"""Structured logs: readable on a terminal, JSON for machines, one event per line.
 
-Lines of libraries, warnings and uncaught exceptions leave through the same door as our own.
+Logs of libraries, warnings and uncaught exceptions have the same format.
 """
 
 import logging
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 
 def configure_logging(settings: Settings) -> None:
-    """For the whole process; may be called again. Libraries speak from warnings upwards."""
+    """Configures the whole process; may be called again. Libraries log warnings and errors."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -31,7 +31,7 @@ def configure_logging(settings: Settings) -> None:
         structlog.processors.StackInfoRenderer(),
     ]
     structlog.configure(
-        # Not by way of Python's logging: every request leaves a line, and it takes twice as long.
+        # Not through Python's logging, which takes twice as long: every request logs a line.
         processors=[*shared, *_renderers(settings.log_format)],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=lambda *_: structlog.WriteLogger(sys.stderr),
@@ -52,22 +52,23 @@ def configure_logging(settings: Settings) -> None:
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(max(level, logging.WARNING))
-    logging.getLogger("kombu.connection").setLevel(logging.ERROR)  # a folder has no host name
+    # A filesystem broker has no host name, which kombu warns about.
+    logging.getLogger("kombu.connection").setLevel(logging.ERROR)
     adopt_libraries()
     logging.captureWarnings(True)
-    _log_what_nobody_catches()
+    _log_uncaught_exceptions()
 
 
 def adopt_libraries() -> None:
-    """Those that write to the terminal by themselves write through us from now on: uvicorn, and
-    torch, which starts to with its import."""
+    """Sends the logs of libraries that write to the terminal through the root logger: uvicorn, and
+    torch, which adds its handler when it is imported."""
     for logger in list(logging.root.manager.loggerDict.values()):
         if not isinstance(logger, logging.Logger):
             continue
         own = [handler for handler in logger.handlers if _writes_to_terminal(handler)]
         for handler in own:
             logger.removeHandler(handler)
-        if own or logger.name.startswith("uvicorn"):  # whose loggers below stop at their parent
+        if own or logger.name.startswith("uvicorn"):  # its child loggers do not propagate
             logger.setLevel(logging.NOTSET)
             logger.propagate = True
 
@@ -78,18 +79,18 @@ def _writes_to_terminal(handler: logging.Handler) -> bool:
 
 
 def bind_process(**fields: Any) -> None:
-    """Fields for every line of this process, whichever thread writes it."""
+    """Adds fields to every line of this process, in all threads."""
     _process_fields.update(_known(fields))
 
 
 def bind_task(**fields: Any) -> None:
-    """Fields for every further line of this task, such as a request, and its threads."""
+    """Adds fields to all further lines of this task, such as a request, and its threads."""
     structlog.contextvars.bind_contextvars(**_known(fields))
 
 
 @contextmanager
 def bound(**fields: Any) -> Iterator[None]:
-    """Fields for every line of this task or thread within the block."""
+    """Adds fields to the lines of this task or thread within the block."""
     with structlog.contextvars.bound_contextvars(**_known(fields)):
         yield
 
@@ -99,13 +100,13 @@ def _known(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def current_request_id() -> str | None:
-    """Of the request that is being answered, if one is."""
+    """The id of the request that is being handled; None outside of requests."""
     found: str | None = structlog.contextvars.get_contextvars().get("request_id")
     return found
 
 
 class _Stderr(logging.StreamHandler[TextIO]):
-    """Whatever `sys.stderr` is when the line is written."""
+    """Writes to the current `sys.stderr`, which tests and libraries replace."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -118,7 +119,7 @@ class _Stderr(logging.StreamHandler[TextIO]):
 def _renderers(log_format: str) -> list[Processor]:
     if log_format == "json":
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    # rich tracebacks print local variables, and take seconds to do so
+    # rich tracebacks print local variables, which takes seconds
     plain = structlog.dev.plain_traceback
     return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
 
@@ -127,8 +128,8 @@ def _add_process_fields(_logger: Any, _method: str, event: EventDict) -> EventDi
     return {**_process_fields, **event}
 
 
-def _log_what_nobody_catches() -> None:
-    """Only in place of Python's own: whoever put another hook there wants to see them."""
+def _log_uncaught_exceptions() -> None:
+    """Replaces only Python's default hooks, not those of a debugger or test runner."""
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _log_uncaught
     if threading.excepthook is threading.__excepthook__:

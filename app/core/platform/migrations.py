@@ -1,4 +1,4 @@
-"""Bring the database to the current tables, and tell whether it is there."""
+"""Upgrades the tables of the database, and tells whether they are current."""
 
 import time
 from collections.abc import Iterator
@@ -34,12 +34,12 @@ def is_current(db: Database) -> bool:
 
 
 def current_revision(connection: Connection) -> str | None:
-    """Of the tables that are there; none if there are none."""
+    """The revision of the tables; None in an empty database."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def is_ancestor(revision: str) -> bool:
-    """Whether the tables of this release came from those of that one, or are the same."""
+    """Whether this release has, or can upgrade from, this revision."""
     return revision in {script.revision for script in _scripts().walk_revisions()}
 
 
@@ -49,49 +49,48 @@ def _connection(db: Database) -> AbstractContextManager[Connection]:
 
 @contextmanager
 def _postgresql(db: Database) -> Iterator[Connection]:
-    """One upgrade at a time, that may take long but never keeps the service waiting for long.
+    """A connection for one upgrade at a time, with a long statement and a short lock timeout.
 
-    A change of a table has to wait for those who use it, and whoever comes then waits behind it:
-    it gives up soon, and the upgrade is to be started again.
+    ALTER TABLE waits for transactions on the table, and new ones queue behind it. It therefore
+    fails soon, and the upgrade has to be started again.
     """
     url = db.engine.url.render_as_string(hide_password=False)
-    patient = Database(url, statement_seconds=_MIGRATION_SECONDS)
+    upgrading = Database(url, statement_seconds=_MIGRATION_SECONDS)
     try:
-        with patient.engine.connect() as alone, patient.engine.connect() as connection:
-            _take_turn(alone)
+        with upgrading.engine.connect() as lock, upgrading.engine.connect() as connection:
+            _acquire_lock(lock)
             connection.execute(text(f"SET lock_timeout = {_LOCK_MS}"))
             connection.commit()
             yield connection
             connection.commit()
     finally:
-        patient.dispose()  # which gives the turn back
+        upgrading.dispose()  # releases the lock
 
 
-def _take_turn(connection: Connection) -> None:
-    """Asked for again and again: an index that is made while the table is used would wait for
-    whoever waits for a lock."""
-    wanted = text("SELECT pg_try_advisory_lock(hashtextextended('temi migrations', 0))")
+def _acquire_lock(connection: Connection) -> None:
+    """Polls: CREATE INDEX CONCURRENTLY would wait for a transaction that waits for the lock."""
+    acquire = text("SELECT pg_try_advisory_lock(hashtextextended('temi migrations', 0))")
     until = time.monotonic() + _MIGRATION_SECONDS
-    while not connection.scalar(wanted):
+    while not connection.scalar(acquire):
         connection.commit()
         if time.monotonic() > until:
-            raise TimeoutError("another upgrade of the database does not end")
+            raise TimeoutError("another upgrade of the database is still running")
         time.sleep(0.1)
     connection.commit()
 
 
 @contextmanager
 def _sqlite(db: Database) -> Iterator[Connection]:
-    """SQLite alters a table by copying and dropping it, and with foreign keys on the drop would
-    take the rows of all tables below along."""
+    """SQLite alters a table by copying and dropping it. With foreign keys on, the drop would
+    delete the rows of all tables that refer to it."""
     with db.engine.connect() as connection:
         raw = connection.connection.dbapi_connection
         assert raw is not None
-        raw.execute("PRAGMA foreign_keys=OFF")  # before the transaction: within it means nothing
+        raw.execute("PRAGMA foreign_keys=OFF")  # it has no effect within a transaction
         try:
             yield connection
             if broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all():
-                raise RuntimeError(f"rows that refer to nothing: {broken[:5]}")
+                raise RuntimeError(f"rows with broken foreign keys: {broken[:5]}")
             connection.commit()
         finally:
             connection.rollback()

@@ -1,4 +1,4 @@
-"""Look at something that may hang, without hanging."""
+"""Checks of something that may hang, with at most one thread per check."""
 
 import threading
 import time
@@ -7,12 +7,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-Seen = TypeVar("Seen")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """A `warning` is worth a look, but the service does its work."""
+    """With the status `warning` the service still works."""
 
     status: Literal["ok", "warning", "starting", "failed", "unknown"]
     seconds: float
@@ -24,40 +24,39 @@ class CheckResult:
         return self.status in ("ok", "warning")
 
 
-class PendingProbe(Future[Seen]):
-    """What will have been seen, and when somebody began to look."""
+class PendingProbe(Future[Result]):
+    """The result of a running check, and when it was started."""
 
     def __init__(self) -> None:
         super().__init__()
         self.started = time.monotonic()
-        self.set_running_or_notify_cancel()  # whoever stops waiting for it does not stop it
+        self.set_running_or_notify_cancel()  # it cannot be cancelled
 
 
-class Probe(Generic[Seen]):
-    """Looks in a thread of its own, one look at a time.
+class Probe(Generic[Result]):
+    """Runs a check in its own thread, one at a time.
 
-    Whoever asks while a look still hangs is given that same look, so a server that is frozen for
-    an hour costs one thread and one connection, however often somebody asks. The threads are
-    daemons: none of them keeps the process from ending.
+    While a check hangs, `start` returns that same check, so a server that is frozen for an hour
+    costs one thread and one connection. The threads are daemons and do not keep the process alive.
     """
 
-    def __init__(self, look: Callable[[], Seen]) -> None:
-        self._look = look
+    def __init__(self, check: Callable[[], Result]) -> None:
+        self._check = check
         self._lock = threading.Lock()
-        self._pending: PendingProbe[Seen] | None = None
+        self._pending: PendingProbe[Result] | None = None
 
-    def start(self) -> PendingProbe[Seen]:
+    def start(self) -> PendingProbe[Result]:
         with self._lock:
             if self._pending is not None and not self._pending.done():
                 return self._pending
-            self._pending = look = PendingProbe[Seen]()
-        threading.Thread(target=self._run, args=(look,), name="probe", daemon=True).start()
-        return look
+            self._pending = pending = PendingProbe[Result]()
+        threading.Thread(target=self._run, args=(pending,), name="probe", daemon=True).start()
+        return pending
 
-    def _run(self, look: PendingProbe[Seen]) -> None:
+    def _run(self, pending: PendingProbe[Result]) -> None:
         try:
-            seen = self._look()
-        except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for
-            look.set_exception(error)
+            result = self._check()
+        except Exception as error:  # noqa: BLE001 - `result()` raises it
+            pending.set_exception(error)
         else:
-            look.set_result(seen)
+            pending.set_result(result)

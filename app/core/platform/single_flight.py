@@ -1,4 +1,4 @@
-"""Work that several threads ask for at the same time is done once."""
+"""Work that several threads request at the same time is done once."""
 
 import threading
 from collections.abc import Callable
@@ -14,7 +14,7 @@ class SingleFlight(Generic[Result]):
         self._running: dict[str, Future[Result]] = {}
 
     def run(self, key: str, work: Callable[[], Result]) -> Result:
-        """The result, or the error, of this call or of one that is under way for the key."""
+        """Runs the work, or waits for a call with the same key that runs already."""
         with self._lock:
             running = self._running.get(key)
             if running is None:

@@ -1,4 +1,4 @@
-"""One process tree: children are started, restarted when they die, and gone at the end."""
+"""Starts child processes, restarts those that die, and stops all at the end."""
 
 import signal
 import subprocess
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from app.core.platform.processes import bound_to_us
+from app.core.platform.processes import kill_with_parent
 
-_TICK = 0.2
-_LONGEST_PAUSE = 30.0
-_HEALTHY_AFTER = 10.0
+_POLL_SECONDS = 0.2
+_MAX_BACKOFF_SECONDS = 30.0
+_HEALTHY_AFTER_SECONDS = 10.0
 log = structlog.get_logger()
 
 
@@ -29,7 +29,7 @@ class _Child:
 
 @dataclass
 class Supervisor:
-    """Runs until told to stop. A child that keeps dying is restarted more and more slowly."""
+    """Runs until SIGINT or SIGTERM. Restarts of a child that keeps dying back off exponentially."""
 
     commands: Mapping[str, Sequence[str]]
     stop_seconds: float = 10.0
@@ -40,23 +40,23 @@ class Supervisor:
             signal.signal(number, lambda *_: self.stopping.set())
         children = [_Child(name, command) for name, command in self.commands.items()]
         try:
-            while not self.stopping.wait(_TICK):
+            while not self.stopping.wait(_POLL_SECONDS):
                 for child in children:
-                    self._tend(child)
+                    self._check(child)
         finally:
             self._stop(children)
 
-    def _tend(self, child: _Child) -> None:
+    def _check(self, child: _Child) -> None:
         now = time.monotonic()
         if child.process is None:
             if now >= child.restart_at:
                 _start(child)
         elif (code := child.process.poll()) is not None:
-            healthy = now - child.started_at > _HEALTHY_AFTER
+            healthy = now - child.started_at > _HEALTHY_AFTER_SECONDS
             child.failures = 0 if healthy else child.failures + 1
-            pause = min(_LONGEST_PAUSE, 0.5 * 2**child.failures)
-            child.process, child.restart_at = None, now + pause
-            log.warning("child_died", name=child.name, exit_code=code, restart_in=pause)
+            backoff = min(_MAX_BACKOFF_SECONDS, 0.5 * 2**child.failures)
+            child.process, child.restart_at = None, now + backoff
+            log.warning("child_died", name=child.name, exit_code=code, restart_in=backoff)
 
     def _stop(self, children: Sequence[_Child]) -> None:
         alive = [child.process for child in children if child.process is not None]
@@ -72,12 +72,12 @@ class Supervisor:
 
 
 def _start(child: _Child) -> None:
-    # A group of its own: Ctrl-C reaches only us, and we end the children in order.
+    # Its own process group: Ctrl-C reaches only the supervisor, which stops the children.
     child.process = subprocess.Popen(
         child.command,
         stdin=subprocess.DEVNULL,
         process_group=0,
-        preexec_fn=bound_to_us(),
+        preexec_fn=kill_with_parent(),
     )
     child.started_at = time.monotonic()
     log.info("child_started", name=child.name, pid=child.process.pid)

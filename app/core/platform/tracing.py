@@ -1,4 +1,4 @@
-"""OpenTelemetry spans from a request to the stages of its job. Off, nothing of it is imported."""
+"""OpenTelemetry spans, from a request to the stages of its job; imported only if tracing is on."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanKind, Tracer
 
 MISSING = (
-    "TEMI_TRACING is on, but the packages for it are not installed: "
+    "TEMI_TRACING is on, but the OpenTelemetry packages are not installed: "
     "run `pip install temi-service[tracing]`, or set TEMI_TRACING=off"
 )
 
@@ -32,7 +32,7 @@ _running: _Running | None = None
 
 
 def can_trace(settings: Settings) -> bool:
-    """Whether what the settings ask for is installed."""
+    """Whether the packages that the settings need are installed."""
     if settings.tracing == "off":
         return True
     try:
@@ -42,7 +42,8 @@ def can_trace(settings: Settings) -> bool:
 
 
 def start_tracing(settings: Settings, process: str) -> None:
-    """Once a process; `process` is its name among the spans, unless OTEL_SERVICE_NAME is set."""
+    """Call it once in a process; `process` is part of the service name of its spans, unless
+    OTEL_SERVICE_NAME is set."""
     global _running
     if settings.tracing == "off" or _running is not None:
         return
@@ -60,7 +61,7 @@ def start_tracing(settings: Settings, process: str) -> None:
 
 
 def stop_tracing() -> None:
-    """Sends what has not been sent."""
+    """Exports the remaining spans."""
     global _running
     running, _running = _running, None
     if running is not None:
@@ -78,14 +79,14 @@ def _exporter(settings: Settings) -> "SpanExporter":
 
 
 def span(name: str, **attributes: Any) -> AbstractContextManager["Span | None"]:
-    """A step of whatever is going on, with values that are worth knowing."""
+    """A child span of the current one."""
     if _running is None:
         return nullcontext()
     return _running.tracer.start_as_current_span(name, attributes=_known(attributes))
 
 
 def request_span(headers: Mapping[str, str]) -> AbstractContextManager["Span | None"]:
-    """A request, as part of the caller's trace if it names one."""
+    """The span of a request, in the caller's trace if the headers name one."""
     if _running is None:
         return nullcontext()
     from opentelemetry.trace import SpanKind
@@ -94,8 +95,10 @@ def request_span(headers: Mapping[str, str]) -> AbstractContextManager["Span | N
     return _continued("request", carrier, SpanKind.SERVER, {})
 
 
-def describe_answer(current: "Span", method: str, route: str, status: int, request_id: str) -> None:
-    """What is known of a request only when it has been answered."""
+def describe_response(
+    current: "Span", method: str, route: str, status: int, request_id: str
+) -> None:
+    """Sets the attributes that are known only after the response."""
     current.update_name(f"{method} {route}")
     attributes = {
         "http.request.method": method,
@@ -109,7 +112,7 @@ def describe_answer(current: "Span", method: str, route: str, status: int, reque
 def attempt_span(
     name: str, traceparent: str | None, **attributes: Any
 ) -> AbstractContextManager["Span | None"]:
-    """A try at a job, in the trace of the request that made the job."""
+    """The span of one attempt at a job, in the trace of the request that created the job."""
     if _running is None:
         return nullcontext()
     from opentelemetry.trace import SpanKind
@@ -118,8 +121,8 @@ def attempt_span(
     return _continued(name, carrier, SpanKind.CONSUMER, _known(attributes))
 
 
-def past_span(name: str, start_ns: int, end_ns: int, *, failed: bool, **attributes: Any) -> None:
-    """A step that has ended, told of by another process; times are nanoseconds since 1970."""
+def record_span(name: str, start_ns: int, end_ns: int, *, failed: bool, **attributes: Any) -> None:
+    """Records a span that has ended in another process; times are nanoseconds since 1970."""
     if _running is None:
         return
     from opentelemetry.trace import StatusCode
@@ -131,7 +134,7 @@ def past_span(name: str, start_ns: int, end_ns: int, *, failed: bool, **attribut
 
 
 def describe(current: "Span | None", *, failed: bool = False, **attributes: Any) -> None:
-    """Add what is known only at the end of a step."""
+    """Sets attributes that are known only at the end of a span."""
     if current is None:
         return
     from opentelemetry.trace import StatusCode
@@ -142,7 +145,7 @@ def describe(current: "Span | None", *, failed: bool = False, **attributes: Any)
 
 
 def traceparent() -> str | None:
-    """The current step in W3C's form, for whoever goes on with it elsewhere."""
+    """The W3C traceparent of the current span, to continue the trace in another process."""
     if _running is None:
         return None
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -153,7 +156,7 @@ def traceparent() -> str | None:
 
 
 def trace_id_of(traceparent: str | None) -> str | None:
-    """What all spans and log lines of a trace share."""
+    """The trace id, which all spans and log lines of a trace share."""
     return None if traceparent is None else traceparent.split("-")[1]
 
 
@@ -164,15 +167,15 @@ def _continued(
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     assert _running is not None
-    # From an empty context: what this task did before is no part of it.
-    parent: Context = TraceContextTextMapPropagator().extract(carrier, context=_nothing())
+    # From an empty context: earlier spans of this task are not its parents.
+    parent: Context = TraceContextTextMapPropagator().extract(carrier, context=_empty_context())
     with _running.tracer.start_as_current_span(
         name, context=parent, kind=kind, attributes=attributes
     ) as current:
         yield current
 
 
-def _nothing() -> "Context":
+def _empty_context() -> "Context":
     from opentelemetry.context import Context
 
     return Context()

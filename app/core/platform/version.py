@@ -1,4 +1,4 @@
-"""What this installation is."""
+"""The metric with the version of this installation."""
 
 import platform
 from collections.abc import Iterator
@@ -15,11 +15,13 @@ class _BuildInfo(Collector):
 
     def collect(self) -> Iterator[Metric]:
         labels = ["process", "version", "python"]
-        info = GaugeMetricFamily("temi_build_info", "What runs.", labels=labels)
+        info = GaugeMetricFamily(
+            "temi_build_info", "Process, service version and Python version.", labels=labels
+        )
         info.add_metric(self._values, 1)
         yield info
 
 
 def build_info(registry: CollectorRegistry, process: str) -> None:
-    """A figure that is always 1; its labels tell which process runs which version."""
+    """Registers a gauge that is always 1; its labels have the versions."""
     registry.register(_BuildInfo(process))

@@ -1,7 +1,7 @@
-"""Where bytes are kept: images, artifacts, models."""
+"""Storage of images, artifacts and models: a local folder or a bucket."""
 
 from app.core.platform.settings import Settings
-from app.core.storage.base import Batch, Storage, StoredFile, blob_key, raise_if_full
+from app.core.storage.base import Batch, Storage, StoredFile, raise_if_full, store_blob
 from app.core.storage.buckets import open_bucket, parse_object_url
 from app.core.storage.cache import Cache
 from app.core.storage.local import LocalStorage
@@ -11,9 +11,9 @@ from app.core.storage.s3 import S3Storage
 def open_storage(settings: Settings) -> Storage:
     if not settings.storage_url:
         return LocalStorage(settings.blob_dir)
-    where = parse_object_url(settings.storage_url)
+    url = parse_object_url(settings.storage_url)
     return S3Storage(
-        open_bucket(settings, where.bucket, where.key),
+        open_bucket(settings, url.bucket, url.key),
         Cache(settings.cache_dir, settings.cache_bytes),
         name=settings.storage_url.rstrip("/"),
         part_bytes=settings.s3_part_bytes,
@@ -25,7 +25,7 @@ __all__ = [
     "LocalStorage",
     "Storage",
     "StoredFile",
-    "blob_key",
     "open_storage",
     "raise_if_full",
+    "store_blob",
 ]

@@ -1,20 +1,20 @@
-"""Files by key. A key either holds a whole file or nothing."""
+"""The interface of a storage: files by key. A key holds a whole file or nothing."""
 
 import errno
-import re
+import hashlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
-from app.core.platform.errors import StorageFull
+from app.core.platform.errors import StorageCorrupt, StorageFull
+from app.core.storage.keys import blob_key
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-_BLOB = re.compile(r"sha256/[0-9a-f]{2}/([0-9a-f]{64})")
 
 
 class StoredFile(NamedTuple):
-    """What is known of a file without reading it."""
+    """Key, size and time of a file."""
 
     key: str
     bytes: int
@@ -22,32 +22,29 @@ class StoredFile(NamedTuple):
 
 
 class Batch(Protocol):
-    """Many small files, written side by side. Threads may add at the same time."""
+    """Many small files, written concurrently. Threads may add at the same time."""
 
     def write(self, key: str, data: bytes) -> None: ...
 
-    def keep(self) -> None:
-        """All that was written before the call is kept under its key."""
+    def flush(self) -> None:
+        """Returns when all that was written before the call is stored under its key."""
 
-    def drop(self) -> None:
-        """What was written and not kept is of no use any more."""
+    def discard(self) -> None:
+        """Drops what was written since the last flush."""
 
 
 class Storage(Protocol):
-    """FileNotFoundError tells that a key holds nothing.
-
-    A server that is gone raises StorageUnavailable; bytes that are not those that were written
-    raise StorageCorrupt.
-    """
+    """Methods raise FileNotFoundError if a key holds nothing, StorageUnavailable if the server
+    does not answer, and StorageCorrupt if the bytes are not those that were written."""
 
     @property
     def reads_at_once(self) -> int:
-        """How many files are worth asking for side by side, by somebody who wants them all."""
+        """How many concurrent reads make reading many files fastest."""
 
     def path(self, key: str) -> Path:
-        """A whole file on this machine, for memory maps and for sending; never to be written to.
+        """A whole file on this machine, for memory maps and for sending; never write to it.
 
-        It is to be opened within a minute. Once open, its bytes stay for as long as it is.
+        Open it within a minute. Its bytes stay readable for as long as it is open.
         """
 
     def exists(self, key: str) -> bool: ...
@@ -59,52 +56,73 @@ class Storage(Protocol):
     def write(self, key: str, data: bytes) -> None: ...
 
     def writing(self, key: str, *, replace: bool = True) -> AbstractContextManager[IO[bytes]]:
-        """A file that appears under its key when the block ends well, and never otherwise.
+        """A file that is stored under its key if the block ends without an error.
 
-        Until then it lies on this machine: it can be read, sought, and mapped by its name.
-        Without `replace`, a file that the key holds already stays.
+        Until then it is a local file that can be read, sought, and mapped by its name.
+        Without `replace`, a file that the key already holds stays.
         """
 
     def move_in(self, key: str, path: Path) -> None:
-        """Move a finished file of this machine to its key."""
+        """Moves a finished local file to its key."""
 
     def batch(self) -> Batch: ...
 
     def delete(self, key: str) -> None: ...
 
     def delete_folder(self, key: str) -> None:
-        """Every file whose key starts with `key/`; it may be gone already."""
+        """Deletes every file whose key starts with `key/`, if there are any."""
 
     def list(self, folder: str) -> Iterator[StoredFile]:
-        """Every file whose key starts with `folder/`, in no order; none if there is no such."""
+        """Every file whose key starts with `folder/`, in any order."""
 
     def stat(self, key: str) -> StoredFile | None: ...
 
     def touch(self, key: str) -> bool:
-        """Make a file young, as if it had just been written; False if it has to be written."""
+        """Sets a file's time to now; False if the file must be written instead."""
 
     def delete_unless_young(self, key: str, before: float) -> bool:
-        """Delete a file last written or touched before this time; False if it is younger.
+        """Deletes a file last written or touched before this time; False if it is younger.
 
-        Whoever touches it in this moment either keeps it or is told that it is not there.
+        A concurrent `touch` either keeps the file or returns False.
         """
 
     def clean(self, older_than_seconds: float, now: float) -> int:
-        """Remove what crashed writers left aside on this machine."""
+        """Deletes temporary files that crashed writers left on this machine."""
 
 
-def blob_key(sha256: str) -> str:
-    return f"sha256/{sha256[:2]}/{sha256}"
+def store_blob(storage: Storage, sha256: str, data: bytes, batch: Batch | None = None) -> None:
+    """Writes the bytes of an image, or touches them, so that they are not deleted as garbage."""
+    if not storage.touch(blob_key(sha256)):
+        (batch or storage).write(blob_key(sha256), data)
 
 
-def blob_hash(key: str) -> str | None:
-    """The SHA-256 that the bytes under this key must have, if the key tells."""
-    found = _BLOB.fullmatch(key)
-    return found[1] if found else None
+def check_sha256(key: str, data: bytes, sha256: str | None) -> None:
+    if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+        raise corrupt(key)
+
+
+def corrupt(key: str) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"The file {key} in the storage is damaged (its SHA-256 does not match) and is not used. "
+        "Restore it from a backup."
+    )
 
 
 def raise_if_full(error: OSError) -> None:
     if error.errno in _FULL:
         raise StorageFull(
-            "The storage is full; nothing of this request was kept. Free some space and retry."
+            "The storage is full; nothing of this request was stored. Free some space and retry."
         ) from error
+
+
+def delete_old_files(folder: Path, before: float) -> int:
+    """Deletes the files of a local folder that were last written before this time."""
+    deleted = 0
+    for path in folder.iterdir():
+        try:
+            if path.stat().st_mtime < before:
+                path.unlink()
+                deleted += 1
+        except FileNotFoundError:  # another process has deleted or moved it
+            continue
+    return deleted

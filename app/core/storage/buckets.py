@@ -1,4 +1,4 @@
-"""Buckets of an S3-compatible store: opened in one way for sources and for the storage."""
+"""Opens buckets of an S3-compatible store, for sources and for the storage."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Config
 
 _SCHEME = "s3://"
-_CONNECT, _SILENCE, _WHOLE = (timedelta(seconds=s) for s in (5, 30, 300))
+_CONNECT_TIMEOUT, _READ_TIMEOUT, _TOTAL_TIMEOUT = (timedelta(seconds=s) for s in (5, 30, 300))
 _RETRY: "RetryConfig" = {
     "max_retries": 4,
     "retry_timeout": timedelta(seconds=20),
@@ -35,17 +35,17 @@ def is_object_url(url: str) -> bool:
 
 
 def parse_object_url(url: str) -> ObjectUrl:
-    """ValueError if it is none."""
+    """Raises ValueError for anything but s3://bucket/prefix."""
     bucket, _, key = url[len(_SCHEME) :].partition("/")
     key = key.strip("/")
-    unclear = any(part in ("", ".", "..") for part in key.split("/") if key)
-    if not is_object_url(url) or not bucket or unclear:
-        raise ValueError("the address of a bucket looks like s3://bucket/prefix")
+    ambiguous = any(part in ("", ".", "..") for part in key.split("/") if key)
+    if not is_object_url(url) or not bucket or ambiguous:
+        raise ValueError("the URL of a bucket looks like s3://bucket/prefix")
     return ObjectUrl(bucket, key)
 
 
 def open_bucket(settings: Settings, bucket: str, prefix: str = "") -> S3Store:
-    """What the settings leave open comes from the standard AWS_... variables."""
+    """Settings that are not set come from the standard AWS_... variables."""
     endpoint = settings.s3_endpoint
     config: S3Config = {}
     if endpoint:
@@ -57,9 +57,9 @@ def open_bucket(settings: Settings, bucket: str, prefix: str = "") -> S3Store:
         config["secret_access_key"] = settings.s3_secret_key.get_secret_value()
     limits: ClientConfig = {
         "allow_http": endpoint.startswith("http://"),
-        "connect_timeout": _CONNECT,
-        "read_timeout": _SILENCE,
-        "timeout": _WHOLE,
+        "connect_timeout": _CONNECT_TIMEOUT,
+        "read_timeout": _READ_TIMEOUT,
+        "timeout": _TOTAL_TIMEOUT,
     }
     return S3Store(
         bucket,
@@ -71,5 +71,5 @@ def open_bucket(settings: Settings, bucket: str, prefix: str = "") -> S3Store:
 
 
 def reason_of(error: Exception) -> str:
-    """The beginning of what went wrong: the rest may tell of the server's network."""
+    """The start of the message: the rest may reveal the server's network."""
     return str(error).partition(": Error performing")[0].partition("\n")[0][:200]

@@ -1,4 +1,4 @@
-"""Copies of files on this machine's disk, shared by its processes; the least used make room."""
+"""A cache of files on the local disk, shared by all processes; the least recently used go first."""
 
 import fcntl
 import hashlib
@@ -13,124 +13,124 @@ from uuid import uuid4
 
 from app.core.platform.errors import StorageFull
 
-PIN_SECONDS = 60.0  # a path that was handed out is opened within this time
-_SLACK = 50  # the folder is counted after every 50th of the limit that was added
-_FULL_ENOUGH = 0.9
-_UNLINKED_AT_ONCE = 100
-_TURNS = 4096  # files that are locked while something is fetched
+PIN_SECONDS = 60.0  # callers of `get` open the path within this time
+_CHECK_SHARE = 0.02  # of the limit: the folder is measured after this much was added
+_TARGET_SHARE = 0.9  # of the limit: what stays when files are evicted
+_EVICTED_PER_LOCK = 100
+_FETCH_LOCKS = 4096
 
 
-class _Copy(NamedTuple):
+class _Entry(NamedTuple):
     used: float
     size: int
     path: Path
 
 
 class Cache:
-    """Files by name. A name stands for the same bytes forever.
+    """Files by name; a name always stands for the same bytes.
 
-    An open or mapped file stays readable when it is unlinked. One that was handed out in the last
-    minute is not unlinked, so that it can be opened.
+    An open or mapped file stays readable after it was evicted. A file that `get` returned in the
+    last minute is not evicted, so that the caller can open it.
     """
 
     def __init__(self, folder: Path, limit: int) -> None:
-        self._files, self._turns = folder / "files", folder / "turns"
-        self.aside = folder / "tmp"
-        for place in (self._files, self._turns, self.aside):
-            place.mkdir(parents=True, exist_ok=True)
+        self._files, self._fetch_locks = folder / "files", folder / "locks"
+        self.temporary_dir = folder / "tmp"
+        for subfolder in (self._files, self._fetch_locks, self.temporary_dir):
+            subfolder.mkdir(parents=True, exist_ok=True)
         self._lock_path = folder / "lock"
         self._limit = limit
-        self._added = limit  # so that the first that is added counts what others have left
-        self._adding = threading.Lock()
+        self._added = limit  # measures the folder after the first file: it may hold files already
+        self._added_lock = threading.Lock()
 
     def get(self, name: str, fetch: Callable[[Path], None]) -> Path:
-        """The file, after `fetch` has written it if need be: once, however many ask for it."""
-        if found := self._hand_out(name):
+        """The path of the file; if it is missing, `fetch` writes it, once for all who wait."""
+        if found := self._find(name):
             return found
-        with self._turn(name):
-            if found := self._hand_out(name):
+        with self._fetch_lock(name):
+            if found := self._find(name):
                 return found
-            aside = self.aside / uuid4().hex
+            temporary = self.temporary_dir / uuid4().hex
             try:
-                self._fetch(fetch, aside)
-                return self.adopt(aside, name)
+                self._fetch(fetch, temporary)
+                return self.adopt(temporary, name)
             finally:
-                aside.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
 
-    def _fetch(self, fetch: Callable[[Path], None], aside: Path) -> None:
+    def _fetch(self, fetch: Callable[[Path], None], target: Path) -> None:
         try:
-            fetch(aside)
-        except StorageFull:  # the disk is smaller than the limit, or others use it, too
-            aside.unlink(missing_ok=True)
-            self._unlink_some(sorted(self._copies()), self._limit)
-            fetch(aside)
+            fetch(target)
+        except StorageFull:  # the disk is smaller than the limit, or has other files, too
+            target.unlink(missing_ok=True)
+            self._evict(sorted(self._entries()), self._limit)
+            fetch(target)
 
     def adopt(self, path: Path, name: str) -> Path:
-        """Move a whole file in; it must lie on the same disk."""
-        size, final = path.stat().st_size, self._place(name)
+        """Moves a whole file into the cache; it must be on the same disk."""
+        size, final = path.stat().st_size, self._path(name)
         final.parent.mkdir(exist_ok=True)
         os.utime(path)
         path.replace(final)
-        self._make_room(size)
+        self._evict_over_limit(size)
         return final
 
     def forget(self, name: str) -> None:
-        self._place(name).unlink(missing_ok=True)
+        self._path(name).unlink(missing_ok=True)
 
-    def _place(self, name: str) -> Path:
+    def _path(self, name: str) -> Path:
         return self._files / name[:2] / name
 
-    def _hand_out(self, name: str) -> Path | None:
-        path = self._place(name)
+    def _find(self, name: str) -> Path | None:
+        path = self._path(name)
         with self._locked(self._lock_path, fcntl.LOCK_SH):
             try:
-                os.utime(path)  # used just now: nobody unlinks it
+                os.utime(path)  # not evicted for the next minute
             except FileNotFoundError:
                 return None
         return path
 
-    def _make_room(self, added: int) -> None:
-        with self._adding:
+    def _evict_over_limit(self, added: int) -> None:
+        with self._added_lock:
             self._added += added
-            if self._added < self._limit / _SLACK:
+            if self._added < self._limit * _CHECK_SHARE:
                 return
             self._added = 0
-        copies = sorted(self._copies())
-        too_much = sum(copy.size for copy in copies) - self._limit
-        if too_much > 0:
-            self._unlink_some(copies, too_much + int(self._limit * (1 - _FULL_ENOUGH)))
+        entries = sorted(self._entries())
+        excess = sum(entry.size for entry in entries) - self._limit
+        if excess > 0:
+            self._evict(entries, excess + int(self._limit * (1 - _TARGET_SHARE)))
 
-    def _unlink_some(self, copies: list[_Copy], too_much: int) -> None:
-        for start in range(0, len(copies), _UNLINKED_AT_ONCE):
+    def _evict(self, entries: list[_Entry], excess: int) -> None:
+        for start in range(0, len(entries), _EVICTED_PER_LOCK):
             with self._locked(self._lock_path, fcntl.LOCK_EX):
-                for copy in copies[start : start + _UNLINKED_AT_ONCE]:
-                    if too_much <= 0:
+                for entry in entries[start : start + _EVICTED_PER_LOCK]:
+                    if excess <= 0:
                         return
-                    if _is_unused(copy.path):
-                        copy.path.unlink(missing_ok=True)
-                        too_much -= copy.size
+                    if _is_unused(entry.path):
+                        entry.path.unlink(missing_ok=True)
+                        excess -= entry.size
 
-    def _copies(self) -> Iterator[_Copy]:
+    def _entries(self) -> Iterator[_Entry]:
         for folder in os.scandir(self._files):
             for entry in os.scandir(folder):
                 try:
                     found = entry.stat()
-                except FileNotFoundError:  # another process makes room, too
+                except FileNotFoundError:  # another process evicts, too
                     continue
-                yield _Copy(found.st_mtime, found.st_size, Path(entry.path))
+                yield _Entry(found.st_mtime, found.st_size, Path(entry.path))
 
     @contextmanager
-    def _turn(self, name: str) -> Iterator[None]:
-        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % _TURNS
-        with self._locked(self._turns / f"{number:04d}", fcntl.LOCK_EX):
+    def _fetch_lock(self, name: str) -> Iterator[None]:
+        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % _FETCH_LOCKS
+        with self._locked(self._fetch_locks / f"{number:04d}", fcntl.LOCK_EX):
             yield
 
     @staticmethod
     @contextmanager
-    def _locked(path: Path, how: int) -> Iterator[None]:
-        """Among threads and processes: each opens the file for itself."""
+    def _locked(path: Path, mode: int) -> Iterator[None]:
+        """Locks threads and processes against each other: each opens the file itself."""
         with path.open("ab") as file:
-            fcntl.flock(file, how)
+            fcntl.flock(file, mode)
             yield
 
 

@@ -1,4 +1,4 @@
-"""A folder of this machine: every file is written aside, synced, and renamed."""
+"""Storage in a local folder: every file is written to a temporary name, synced, and renamed."""
 
 import errno
 import os
@@ -9,45 +9,42 @@ from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
-from app.core.storage.base import StoredFile, blob_hash, raise_if_full
-from app.core.storage.checksums import check_bytes
+from app.core.storage.base import StoredFile, check_sha256, delete_old_files, raise_if_full
+from app.core.storage.keys import blob_hash
 
 _BLOCK = 1024 * 1024
 
 
 class LocalStorage:
-    """Blobs and artifacts in a local folder."""
-
-    reads_at_once = 1  # a disk is waited for less than an image is decoded
+    reads_at_once = 1  # reading from a disk takes less time than decoding an image
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
-        self._aside = self.root / "tmp"
-        self._aside.mkdir(parents=True, exist_ok=True)
+        self._temporary_dir = self.root / "tmp"
+        self._temporary_dir.mkdir(parents=True, exist_ok=True)
 
     def path(self, key: str) -> Path:
-        """A whole file, for memory maps and for sending."""
-        path = self.place(key)
+        path = self.resolve(key)
         if not path.is_file():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         return path
 
-    def place(self, key: str) -> Path:
-        """Where the file of a key is or would be."""
+    def resolve(self, key: str) -> Path:
+        """The path of a key, whether or not it holds a file."""
         path = (self.root / key).resolve()
         if not path.is_relative_to(self.root):
             raise ValueError(f"key leaves the storage folder: {key!r}")
         return path
 
     def exists(self, key: str) -> bool:
-        return self.place(key).is_file()
+        return self.resolve(key).is_file()
 
     def size(self, key: str) -> int:
         return self.path(key).stat().st_size
 
     def read(self, key: str) -> bytes:
-        data = self.place(key).read_bytes()
-        check_bytes(key, data, blob_hash(key))
+        data = self.resolve(key).read_bytes()
+        check_sha256(key, data, blob_hash(key))
         return data
 
     def write(self, key: str, data: bytes) -> None:
@@ -56,31 +53,31 @@ class LocalStorage:
 
     @contextmanager
     def writing(self, key: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
-        """A file that appears under its key when the block ends well, and never otherwise."""
-        aside = self._aside / uuid4().hex
+        """A file that is stored under its key if the block ends without an error."""
+        temporary = self._temporary_dir / uuid4().hex
         try:
-            with aside.open("w+b") as file:
+            with temporary.open("w+b") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
             if replace:
-                _rename(aside, self.place(key))
+                _rename(temporary, self.resolve(key))
             else:
-                _link(aside, self.place(key))
+                _link(temporary, self.resolve(key))
         except OSError as error:
             raise_if_full(error)
             raise
         finally:
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
     def move_in(self, key: str, path: Path) -> None:
-        """Move a finished file to its key; it may have grown there."""
+        """Moves a finished file to its key; an upload may have been written there already."""
         _sync(path)
         try:
-            if path.resolve() == self.place(key):
+            if path.resolve() == self.resolve(key):
                 _sync(path.parent)
-            elif path.stat().st_dev == self._aside.stat().st_dev:
-                _rename(path, self.place(key))
+            elif path.stat().st_dev == self._temporary_dir.stat().st_dev:
+                _rename(path, self.resolve(key))
             else:
                 self._copy(key, path)
         except OSError as error:
@@ -93,22 +90,22 @@ class LocalStorage:
         path.unlink()
 
     def batch(self) -> "LocalBatch":
-        return LocalBatch(self, self._aside)
+        return LocalBatch(self, self._temporary_dir)
 
     def delete(self, key: str) -> None:
-        self.place(key).unlink(missing_ok=True)
+        self.resolve(key).unlink(missing_ok=True)
 
     def delete_folder(self, key: str) -> None:
-        """Every file whose key starts with `key/`; it may be gone already."""
-        folder = self.place(key)
-        if self._aside.is_relative_to(folder):
+        """Deletes every file whose key starts with `key/`, if there are any."""
+        folder = self.resolve(key)
+        if self._temporary_dir.is_relative_to(folder):
             raise ValueError(f"not a folder of files: {key!r}")
         if folder.is_dir():
             shutil.rmtree(folder)
 
     def list(self, folder: str) -> Iterator[StoredFile]:
-        """Every file whose key starts with `folder/`; one that goes meanwhile may be missing."""
-        for parent, _, names in os.walk(self.place(folder)):
+        """Every file whose key starts with `folder/`, without those deleted meanwhile."""
+        for parent, _, names in os.walk(self.resolve(folder)):
             for name in names:
                 path = Path(parent, name)
                 if found := self.stat(path.relative_to(self.root).as_posix()):
@@ -116,79 +113,75 @@ class LocalStorage:
 
     def stat(self, key: str) -> StoredFile | None:
         try:
-            found = self.place(key).stat()
+            found = self.resolve(key).stat()
         except FileNotFoundError:
             return None
         return StoredFile(key, found.st_size, found.st_mtime)
 
     def touch(self, key: str) -> bool:
         try:
-            os.utime(self.place(key))
+            os.utime(self.resolve(key))
         except FileNotFoundError:
             return False
         return True
 
     def delete_unless_young(self, key: str, before: float) -> bool:
-        """Taken aside first: whoever looks for the file in this moment finds none."""
-        path, aside = self.place(key), self._aside / uuid4().hex
+        """Renames the file before its age is read: a concurrent `touch` then returns False."""
+        path, temporary = self.resolve(key), self._temporary_dir / uuid4().hex
         try:
-            path.rename(aside)
+            path.rename(temporary)
         except FileNotFoundError:
             return True
-        if aside.stat().st_mtime > before:
-            aside.replace(path)  # somebody has just made use of it
+        if temporary.stat().st_mtime > before:
+            temporary.replace(path)
             return False
-        aside.unlink()
+        temporary.unlink()
         return True
 
     def clean(self, older_than_seconds: float, now: float) -> int:
-        """Remove what crashed writers left aside."""
-        stale = [p for p in self._aside.iterdir() if now - p.stat().st_mtime > older_than_seconds]
-        for path in stale:
-            path.unlink(missing_ok=True)
-        return len(stale)
+        return delete_old_files(self._temporary_dir, now - older_than_seconds)
 
 
 class LocalBatch:
-    """Many small files that appear together: the disk is waited for once, not once a file.
+    """Many small files that are synced and renamed together.
 
-    Threads may add at the same time. Until `keep` ends, none of the keys holds its new file.
+    Threads may add at the same time. Keys hold their new files only after `flush`.
     """
 
-    def __init__(self, storage: LocalStorage, aside: Path) -> None:
+    def __init__(self, storage: LocalStorage, temporary_dir: Path) -> None:
         self._storage = storage
-        self._folder = aside
-        self._waiting: dict[str, Path] = {}
+        self._temporary_dir = temporary_dir
+        self._pending: dict[str, Path] = {}
 
     def write(self, key: str, data: bytes) -> None:
-        aside = self._folder / uuid4().hex
+        temporary = self._temporary_dir / uuid4().hex
         try:
-            aside.write_bytes(data)
+            temporary.write_bytes(data)
         except OSError as error:
-            aside.unlink(missing_ok=True)
-            self.drop()  # the room that they take may be all that a database on this disk needs
+            temporary.unlink(missing_ok=True)
+            self.discard()  # a database on the same disk may need the space to record the error
             raise_if_full(error)
             raise
-        self._waiting[key] = aside
+        self._pending[key] = temporary
 
-    def drop(self) -> None:
-        """Remove what was written and not kept."""
-        for _ in range(len(self._waiting)):
-            _, aside = self._waiting.popitem()
-            aside.unlink(missing_ok=True)
+    def discard(self) -> None:
+        """Deletes what was written since the last flush."""
+        for _ in range(len(self._pending)):
+            _, temporary = self._pending.popitem()
+            temporary.unlink(missing_ok=True)
 
-    def keep(self) -> None:
-        """All that was written before the call is on the disk under its key."""
-        ready = [self._waiting.popitem() for _ in range(len(self._waiting))]
+    def flush(self) -> None:
+        """Returns when all that was written before the call is on the disk under its key."""
+        ready = [self._pending.popitem() for _ in range(len(self._pending))]
         try:
-            for _, aside in ready:
-                _sync(aside)
-            finals = [self._storage.place(key) for key, _ in ready]
+            for _, temporary in ready:
+                _sync(temporary)
+            finals = [self._storage.resolve(key) for key, _ in ready]
             folders = {final.parent for final in finals}
             for folder in folders:
                 folder.mkdir(parents=True, exist_ok=True)
-            for (_, aside), final in zip(ready, finals, strict=True):
-                aside.replace(final)
+            for (_, temporary), final in zip(ready, finals, strict=True):
+                temporary.replace(final)
             for folder in folders:
                 _sync(folder)
         except OSError as error:
@@ -196,17 +189,17 @@ class LocalBatch:
             raise
 
 
-def _rename(aside: Path, final: Path) -> None:
+def _rename(temporary: Path, final: Path) -> None:
     final.parent.mkdir(parents=True, exist_ok=True)
-    aside.replace(final)
+    temporary.replace(final)
     _sync(final.parent)  # the new name itself must survive a power cut
 
 
-def _link(aside: Path, final: Path) -> None:
-    """Unlike a rename, it does not take the place of another file."""
+def _link(temporary: Path, final: Path) -> None:
+    """Like a rename that does not replace an existing file."""
     final.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
-        os.link(aside, final)
+        os.link(temporary, final)
     _sync(final.parent)
 
 

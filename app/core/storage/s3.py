@@ -1,4 +1,4 @@
-"""A bucket of an S3-compatible store, with copies on this machine of what is mapped or sent."""
+"""Storage in an S3-compatible bucket, with a local cache of files that are mapped or sent."""
 
 import errno
 import hashlib
@@ -15,27 +15,32 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from app.core.platform.activity import report_activity
 from app.core.platform.errors import StorageCorrupt, StorageUnavailable
 from app.core.platform.settings import MiB
-from app.core.storage.base import StoredFile, blob_hash, raise_if_full
-from app.core.storage.batches import PutBatch
+from app.core.storage.base import (
+    StoredFile,
+    check_sha256,
+    corrupt,
+    delete_old_files,
+    raise_if_full,
+)
 from app.core.storage.buckets import reason_of
 from app.core.storage.cache import Cache
-from app.core.storage.checksums import check_bytes, corrupt
-from app.core.storage.progress import ReportingBytes, ReportingFile
+from app.core.storage.keys import blob_hash
+from app.core.storage.s3_put import PutBatch, ReportingBytes, ReportingFile
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, ObjectMeta, PutMode
     from obstore.store import S3Store
 
-_SHA256 = "sha256"  # name of the metadata that tells what the bytes must be
-_PIECE = 64 * MiB  # of a large object: each has a time-out of its own
+_SHA256 = "sha256"  # the metadata field with the hash of the bytes
+_RANGE_BYTES = 64 * MiB  # of a large object: each range has its own timeout
 _BLOCK = 1 * MiB
-_PARTS_AT_ONCE = 4
+_CONCURRENT_PARTS = 4
 _PAGE = 1000
 _TRIES = 5
 
 
 class S3Storage:
-    reads_at_once = 8  # an answer takes a while, and each holds an image in memory
+    reads_at_once = 8  # hides the latency; each holds an image in memory
 
     def __init__(self, bucket: "S3Store", cache: Cache, *, name: str, part_bytes: int) -> None:
         self._bucket = bucket
@@ -44,16 +49,16 @@ class S3Storage:
         self._part_bytes = part_bytes
 
     def path(self, key: str) -> Path:
-        """A copy; the store is asked whether it still holds, unless the key tells its bytes."""
+        """A cached copy; the ETag is checked, unless the key is the hash of the bytes."""
         _check_key(key)
         if sha256 := blob_hash(key):
             return self._cache.get(sha256, partial(self._download, key, None))
         for _ in range(_TRIES):
             found = self._head(key)
-            name = self._copy_name(key, found["e_tag"])
-            with suppress(PreconditionError):  # it was written anew in between
+            name = self._cache_name(key, found["e_tag"])
+            with suppress(PreconditionError):  # it was written again in between
                 return self._cache.get(name, partial(self._download, key, found))
-        raise StorageUnavailable(f"The file {key} changes faster than it can be read.")
+        raise StorageUnavailable(f"The file {key} changed during each of {_TRIES} reads; retry.")
 
     def exists(self, key: str) -> bool:
         return self.stat(key) is not None
@@ -71,7 +76,7 @@ class S3Storage:
         """Every file whose key starts with `folder/`."""
         if folder:
             _check_key(folder)
-        with _asking():
+        with _translated_errors():
             for page in obstore.list(self._bucket, folder or None, chunk_size=_PAGE):
                 yield from map(_stored, page)
 
@@ -83,11 +88,11 @@ class S3Storage:
             return self._read(key)
 
     def _read(self, key: str) -> bytes:
-        with _asking():
-            answer = obstore.get(self._bucket, key)
-            large = answer.meta["size"] > _PIECE
-            data = b"".join(_blocks(answer)) if large else answer.bytes().to_bytes()
-        check_bytes(key, data, blob_hash(key) or answer.attributes.get(_SHA256))
+        with _translated_errors():
+            result = obstore.get(self._bucket, key)
+            large = result.meta["size"] > _RANGE_BYTES
+            data = b"".join(_blocks(result)) if large else result.bytes().to_bytes()
+        check_sha256(key, data, blob_hash(key) or result.attributes.get(_SHA256))
         return data
 
     def write(self, key: str, data: bytes) -> None:
@@ -96,21 +101,21 @@ class S3Storage:
 
     @contextmanager
     def writing(self, key: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
-        """A file that appears under its key when the block ends well, and never otherwise."""
+        """A file that is stored under its key if the block ends without an error."""
         _check_key(key)
-        aside = self._cache.aside / uuid4().hex
+        temporary = self._cache.temporary_dir / uuid4().hex
         try:
-            with aside.open("w+b") as file:
+            with temporary.open("w+b") as file:
                 yield file
-            self._send(key, aside, "overwrite" if replace else "create")
+            self._send(key, temporary, "overwrite" if replace else "create")
         except OSError as error:
             raise_if_full(error)
             raise
         finally:
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
     def move_in(self, key: str, path: Path) -> None:
-        """Move a finished file of this machine to its key."""
+        """Moves a finished local file to its key."""
         self._send(key, path, "overwrite")
         path.unlink(missing_ok=True)
 
@@ -118,7 +123,7 @@ class S3Storage:
         return PutBatch(self.write)
 
     def touch(self, key: str) -> bool:
-        """Never: to write a file again takes one request, and to look for it first one more."""
+        """Always False: writing a file again takes one request, checking for it first takes two."""
         _check_key(key)
         return False
 
@@ -126,18 +131,18 @@ class S3Storage:
         _check_key(key)
         if sha256 := blob_hash(key):
             self._cache.forget(sha256)
-        with _asking(), suppress(FileNotFoundError):
+        with _translated_errors(), suppress(FileNotFoundError):
             obstore.delete(self._bucket, key)
 
     def delete_folder(self, key: str) -> None:
-        """Every file whose key starts with `key/`; it may be gone already."""
+        """Deletes every file whose key starts with `key/`, if there are any."""
         _check_key(key)
         if found := [file.key for file in self.list(key)]:
-            with _asking():
+            with _translated_errors():
                 obstore.delete(self._bucket, found)
 
     def delete_unless_young(self, key: str, before: float) -> bool:
-        """Whole seconds are all that the store tells: the one that has begun counts as young."""
+        """The store has times in whole seconds, so a file counts as one second younger."""
         found = self.stat(key)
         if found is not None and found.modified + 1 > before:
             return False
@@ -145,20 +150,16 @@ class S3Storage:
         return True
 
     def clean(self, older_than_seconds: float, now: float) -> int:
-        """Remove what crashed writers left aside on this machine."""
-        aside = self._cache.aside.iterdir()
-        stale = [p for p in aside if now - p.stat().st_mtime > older_than_seconds]
-        for path in stale:
-            path.unlink(missing_ok=True)
-        return len(stale)
+        """Deletes temporary files that crashed writers left on this machine."""
+        return delete_old_files(self._cache.temporary_dir, now - older_than_seconds)
 
     def _head(self, key: str) -> "ObjectMeta":
         _check_key(key)
-        with _asking():
+        with _translated_errors():
             return obstore.head(self._bucket, key)
 
     def _send(self, key: str, path: Path, mode: "PutMode") -> None:
-        """And keep the file as a copy: whoever wrote it is the next to read it."""
+        """Sends a local file and moves it into the cache: its writer is likely to read it next."""
         with ReportingFile(path) as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         try:
@@ -166,8 +167,8 @@ class S3Storage:
                 e_tag = self._put(key, file, sha256, mode)
         except AlreadyExistsError:
             return
-        if path.stat().st_dev == self._cache.aside.stat().st_dev:
-            self._cache.adopt(path, blob_hash(key) or self._copy_name(key, e_tag))
+        if path.stat().st_dev == self._cache.temporary_dir.stat().st_dev:
+            self._cache.adopt(path, blob_hash(key) or self._cache_name(key, e_tag))
 
     def _put(
         self, key: str, data: bytes | IO[bytes], sha256: str, mode: "PutMode" = "overwrite"
@@ -175,7 +176,7 @@ class S3Storage:
         """One request, or one for each part of a large file; returns the entity tag."""
         _check_key(key)
         try:
-            with _asking():
+            with _translated_errors():
                 put = obstore.put(
                     self._bucket,
                     key,
@@ -183,10 +184,12 @@ class S3Storage:
                     attributes={_SHA256: sha256},
                     mode=mode,
                     chunk_size=self._part_bytes,
-                    max_concurrency=_PARTS_AT_ONCE,
+                    max_concurrency=_CONCURRENT_PARTS,
                 )
         except FileNotFoundError as error:
-            raise StorageUnavailable("The bucket of the storage does not exist.") from error
+            raise StorageUnavailable(
+                "The bucket of TEMI_STORAGE_URL does not exist; create it."
+            ) from error
         return put["e_tag"]
 
     def _download(self, key: str, found: "ObjectMeta | None", target: Path) -> None:
@@ -199,11 +202,11 @@ class S3Storage:
         digest, expected = hashlib.sha256(), blob_hash(key)
         try:
             with target.open("wb") as file:
-                for options in _pieces(found):
-                    with _asking():
-                        answer = obstore.get(self._bucket, key, options=options)
-                        expected = expected or answer.attributes.get(_SHA256)
-                        for block in _blocks(answer):
+                for options in _ranges(found):
+                    with _translated_errors():
+                        result = obstore.get(self._bucket, key, options=options)
+                        expected = expected or result.attributes.get(_SHA256)
+                        for block in _blocks(result):
                             digest.update(block)
                             file.write(block)
         except OSError as error:
@@ -212,25 +215,25 @@ class S3Storage:
         if expected is not None and digest.hexdigest() != expected:
             raise corrupt(key)
 
-    def _copy_name(self, key: str, e_tag: str | None) -> str:
+    def _cache_name(self, key: str, e_tag: str | None) -> str:
         return hashlib.sha256(f"{self._name}\n{key}\n{e_tag}".encode()).hexdigest()
 
 
-def _pieces(found: "ObjectMeta | None") -> "Iterator[GetOptions]":
-    """A large object in ranges, all of the same version."""
+def _ranges(found: "ObjectMeta | None") -> "Iterator[GetOptions]":
+    """The requests that read an object: one, or ranges of the same version."""
     if found is None:
         yield {}
         return
-    size, same = found["size"], found["e_tag"]
-    if size <= _PIECE:
-        yield {"if_match": same}
+    size, e_tag = found["size"], found["e_tag"]
+    if size <= _RANGE_BYTES:
+        yield {"if_match": e_tag}
         return
-    for start in range(0, size, _PIECE):
-        yield {"if_match": same, "range": (start, min(start + _PIECE, size))}
+    for start in range(0, size, _RANGE_BYTES):
+        yield {"if_match": e_tag, "range": (start, min(start + _RANGE_BYTES, size))}
 
 
-def _blocks(answer: "GetResult") -> Iterator[bytes]:
-    for block in answer.stream(_BLOCK):
+def _blocks(result: "GetResult") -> Iterator[bytes]:
+    for block in result.stream(_BLOCK):
         report_activity()
         yield block
 
@@ -245,13 +248,13 @@ def _check_key(key: str) -> None:
 
 
 @contextmanager
-def _asking() -> Iterator[None]:
-    """A server that is gone or refuses us is one error, whatever the library calls it."""
+def _translated_errors() -> Iterator[None]:
+    """Raises StorageUnavailable for every error of the library but missing and changed files."""
     try:
         yield
     except (AlreadyExistsError, PreconditionError):
         raise
-    except FileNotFoundError:  # the library's words fill a page
+    except FileNotFoundError:  # the library's message fills a page
         raise FileNotFoundError(errno.ENOENT, "There is no such file in the storage") from None
     except BaseError as error:
         raise StorageUnavailable(f"The storage cannot be used: {reason_of(error)}") from error

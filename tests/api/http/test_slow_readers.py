@@ -14,7 +14,7 @@ from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Dataset, Export, Image
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.api.conftest import Json, MakeClustering
 from tests.api.routes.test_label_stream import served
 from tests.conftest import MakeSettings

@@ -62,7 +62,7 @@ def _link() -> bytes:
             attacks.zip_bomb(zipfile.ZIP_BZIP2, attacks.MiB), "archive_invalid", id="bzip2 in a zip"
         ),
         pytest.param(
-            attacks.zip_of_entries(10_000, told=1), "archive_too_large", id="a count that lies"
+            attacks.zip_of_entries(10_000, claimed=1), "archive_too_large", id="a count that lies"
         ),
     ],
 )

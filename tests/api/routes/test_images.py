@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.api.conftest import Json, Work, upload
 from tests.buckets import any_storage
 from tests.images import image_bytes, jpeg_bytes

@@ -9,7 +9,7 @@ from app.api.routes.predict_inputs import read_stored
 from app.core.platform.tables import Embedding, Image
 from app.core.runtime import Runtime
 from app.core.serving.admission import Admission
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.api.conftest import Json, work_on
 from tests.images import png_bytes
 

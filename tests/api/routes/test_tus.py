@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from app.core.datasets.uploads import get_upload, upload_key
+from app.core.datasets.uploads import get_upload
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
+from app.core.storage.keys import upload_key
 from tests.api.conftest import Work
 from tests.buckets import any_storage
 from tests.conftest import MakeClient, MakeSettings

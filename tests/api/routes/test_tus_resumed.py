@@ -14,9 +14,9 @@ import pytest
 from tusclient import client as tus_client
 from tusclient.exceptions import TusCommunicationError
 
-from app.core.datasets.uploads import upload_key
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
+from app.core.storage.keys import upload_key
 from tests.servers import free_port
 from tests.waiting import LONG_SECONDS, join, wait_until
 

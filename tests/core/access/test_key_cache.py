@@ -11,7 +11,7 @@ from sqlalchemy import event, update
 from app.core.access import key_cache as ring_module
 from app.core.access.key_cache import ApiKeyCache
 from app.core.access.keys import hash_key, revoke_key
-from app.core.platform.actor import ANYONE, OWNER, SCOPES
+from app.core.platform.actor import ANONYMOUS, OWNER, SCOPES
 from app.core.platform.clock import db_now
 from app.core.platform.errors import Forbidden, Unauthorized
 from app.core.platform.tables import ApiKey
@@ -41,14 +41,14 @@ def counted(runtime: Runtime) -> Iterator[list[str]]:
 
 def test_without_any_key_everybody_may_everything(ring: ApiKeyCache) -> None:
     assert ring.known(None) is None
-    assert ring.find(None) is ANYONE
-    assert ring.known(None) is ANYONE
-    assert ring.known("whatever") is ANYONE
-    ANYONE.check("admin")
+    assert ring.find(None) is ANONYMOUS
+    assert ring.known(None) is ANONYMOUS
+    assert ring.known("whatever") is ANONYMOUS
+    ANONYMOUS.check("admin")
 
 
 def test_from_the_first_key_on_it_is_needed(any_runtime: Runtime, ring: ApiKeyCache) -> None:
-    assert ring.find(None) is ANYONE
+    assert ring.find(None) is ANONYMOUS
     key_id, text = make_key(any_runtime)
     ring.forget()
     with pytest.raises(Unauthorized):

@@ -1,4 +1,4 @@
-"""Two instances: one that is full, and an empty one to restore into."""
+"""Instances with data to back up, and empty ones to restore into."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from app.core.access.keys import create_key
 from app.core.backup.rows import tables
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
-from tests.core.storage.gc.world import World
+from tests.core.storage.deletion.small_service import SmallService
 
 MakeInstance = Callable[..., Runtime]
 LARGE = b"f" * 3_000_000  # more than is held in memory at once
@@ -28,27 +28,27 @@ def open_instance(
     return Runtime(Settings(_env_file=None, data_dir=folder, database_url=url, **changes))
 
 
-def fill(runtime: Runtime) -> World:
+def fill(runtime: Runtime) -> SmallService:
     """Images, a job of each state, features, clusterings, models, exports, a key."""
-    world = World(runtime)
+    service = SmallService(runtime)
     for number in range(4):
-        world.store_bytes(number, number)
-    world.write_rows()
+        service.store_bytes(number, number)
+    service.write_rows()
     for dataset in (0, 1, 1):
-        world.start_job(dataset)
-        world.end_job(0, well=True)
+        service.start_job(dataset)
+        service.end_job(0, succeeded=True)
     with runtime.db.write() as session:
         create_key(session, tenant="t", name="phone", scopes=["read"])
-    world.start_job(0)
-    world.start_job(1)
-    job = world.job(0, "queued")
+    service.start_job(0)
+    service.start_job(1)
+    job = service.job(0, "queued")
     assert job is not None
-    runtime.storage.write(f"{world.folder(job)}/neighbors-5.npy", LARGE)
-    return world
+    runtime.storage.write(f"{service.folder(job)}/neighbors-5.npy", LARGE)
+    return service
 
 
 def rows(runtime: Runtime, *beside: str) -> dict[str, list[str]]:
-    """All rows of all tables that travel, in a form that two databases share."""
+    """All rows of the tables of a backup, in a form that is equal for both databases."""
     with runtime.db.read() as session:
         return {
             table.name: sorted(

@@ -1,4 +1,4 @@
-"""A backup that is not what was written is refused before anything is done with it."""
+"""A damaged backup is refused before anything is restored."""
 
 import io
 import random
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.core.backup.archive import ArchiveWriter, read_members, verify
-from app.core.backup.create import make_backup
+from app.core.backup.create import create_backup
 from app.core.backup.restore import restore_backup
 from app.core.platform.errors import BackupInvalid
 from tests.core.backup.instances import MakeInstance, fill, rows
@@ -34,7 +34,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         assert "manifest.json" in tar.getnames()
 
 
-def test_every_cut_is_noticed(tmp_path: Path) -> None:
+def test_every_truncation_is_detected(tmp_path: Path) -> None:
     _write(tmp_path / "a.tar", {"a": b"x" * 700, "b": b"y"})
     whole = (tmp_path / "a.tar").read_bytes()
     end = len(whole.rstrip(b"\0"))
@@ -44,12 +44,12 @@ def test_every_cut_is_noticed(tmp_path: Path) -> None:
             verify(tmp_path / "cut.tar")
 
 
-def test_every_changed_byte_is_noticed_or_means_nothing(
+def test_every_changed_byte_is_detected_or_harmless(
     make_instance: MakeInstance, tmp_path: Path
 ) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
     fill(full)
-    make_backup(full, tmp_path / "b.tar")
+    create_backup(full.db, full.storage, tmp_path / "b.tar")
     whole = (tmp_path / "b.tar").read_bytes()
     manifest = verify(tmp_path / "b.tar")
     contents = [member.file.read() for member in read_members(tmp_path / "b.tar")]
@@ -65,7 +65,7 @@ def test_every_changed_byte_is_noticed_or_means_nothing(
         except BackupInvalid:
             refused += 1
             with pytest.raises(BackupInvalid):
-                restore_backup(empty, damaged)
+                restore_backup(empty.db, empty.storage, damaged)
     assert refused > 40
     assert rows(empty) == nothing
     assert list(empty.storage.list("models")) == []
@@ -87,7 +87,7 @@ def test_links_are_refused(tmp_path: Path) -> None:
         verify(tmp_path / "a.tar")
 
 
-def test_members_out_of_place_are_refused(tmp_path: Path) -> None:
+def test_members_in_the_wrong_order_are_refused(tmp_path: Path) -> None:
     _write(tmp_path / "a.tar", {"a": b"1"})
     with tarfile.open(tmp_path / "a.tar", "a") as tar:
         late = tarfile.TarInfo("b")
@@ -105,15 +105,15 @@ def test_a_backup_of_a_later_release_is_refused(
     with (tmp_path / "a.tar").open("wb") as file:
         ArchiveWriter(file).finish({"revision": revision, "tables": {}})
     with pytest.raises(BackupInvalid, match="later release"):
-        restore_backup(empty, tmp_path / "a.tar")
+        restore_backup(empty.db, empty.storage, tmp_path / "a.tar")
 
 
-def test_a_file_of_no_kind_is_refused(make_instance: MakeInstance, tmp_path: Path) -> None:
+def test_a_file_of_unknown_kind_is_refused(make_instance: MakeInstance, tmp_path: Path) -> None:
     empty = make_instance("empty", "sqlite")
     with (tmp_path / "a.tar").open("wb") as file:
         archive = ArchiveWriter(file)
         archive.add("files/../escaped", b"x")
-        archive.finish({"revision": "0005", "tables": {}})
-    with pytest.raises(BackupInvalid, match="no known kind"):
-        restore_backup(empty, tmp_path / "a.tar")
+        archive.finish({"revision": "0001", "tables": {}})
+    with pytest.raises(BackupInvalid, match="unknown kind"):
+        restore_backup(empty.db, empty.storage, tmp_path / "a.tar")
     assert not (tmp_path / "escaped").exists()

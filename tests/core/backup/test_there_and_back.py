@@ -1,19 +1,19 @@
-"""What was backed up is there again, on the same database or the other one."""
+"""A restored backup has the same rows and files, on the same or another database."""
 
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
 
-from app.core.backup import create as making
-from app.core.backup.create import make_backup
+from app.core.backup import create as creating
+from app.core.backup.create import create_backup
 from app.core.backup.restore import restore_backup
 from app.core.jobs.lifecycle import claim, claim_next
 from app.core.platform.errors import NotEmpty
 from app.core.platform.tables import ApiKey, Image, Job, JobLog, RetentionLock, Worker
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.core.backup.instances import MakeInstance, files, fill, rows
-from tests.core.storage.gc.tomorrow import collected
+from tests.core.storage.deletion.collecting import collected
 
 LAPTOP, HOST = ("sqlite", "folder"), ("postgresql", "folder")
 CLUSTER = ("postgresql", "bucket")
@@ -21,31 +21,31 @@ WAYS = [(LAPTOP, LAPTOP), (LAPTOP, HOST), (HOST, LAPTOP), (LAPTOP, CLUSTER), (CL
 
 
 @pytest.mark.parametrize(("source", "target"), WAYS, ids="-".join)
-def test_all_rows_and_files_travel(
+def test_all_rows_and_files_are_restored(
     make_instance: MakeInstance, tmp_path: Path, source: tuple[str, str], target: tuple[str, str]
 ) -> None:
     full, empty = make_instance("full", *source), make_instance("empty", *target)
     fill(full)
-    full.storage.write("jobs/job_gone/checkpoint", b"nobody's")
-    made = make_backup(full, tmp_path / "b.tar")
+    full.storage.write("jobs/job_gone/checkpoint", b"unused")
+    made = create_backup(full.db, full.storage, tmp_path / "b.tar")
     assert made.missing == []
     assert made.files == len(files(full)) - 1
-    manifest = restore_backup(empty, tmp_path / "b.tar")
+    manifest = restore_backup(empty.db, empty.storage, tmp_path / "b.tar")
     assert manifest["tables"] == made.tables
     assert rows(empty) == rows(full)
     assert files(empty) == {
         key: data for key, data in files(full).items() if key != "jobs/job_gone/checkpoint"
     }
-    assert collected(empty) == set()  # all that was restored is somebody's
+    assert collected(empty) == set()  # every restored file has an owner
     with full.db.read() as session:
         assert session.scalars(select(RetentionLock)).all() == []
 
 
-def test_images_may_stay_where_they_are(make_instance: MakeInstance, tmp_path: Path) -> None:
+def test_a_backup_without_images(make_instance: MakeInstance, tmp_path: Path) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
     fill(full)
-    make_backup(full, tmp_path / "b.tar", images=False)
-    restore_backup(empty, tmp_path / "b.tar")
+    create_backup(full.db, full.storage, tmp_path / "b.tar", images=False)
+    restore_backup(empty.db, empty.storage, tmp_path / "b.tar")
     assert rows(empty) == rows(full)
     assert list(empty.storage.list("sha256")) == []
     assert {file.key for file in empty.storage.list("models")} == {
@@ -53,7 +53,7 @@ def test_images_may_stay_where_they_are(make_instance: MakeInstance, tmp_path: P
     }
 
 
-def test_jobs_that_ran_are_queued_with_a_new_fence(
+def test_running_jobs_are_queued_with_a_new_fence(
     make_instance: MakeInstance, tmp_path: Path
 ) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
@@ -65,8 +65,8 @@ def test_jobs_that_ran_are_queued_with_a_new_fence(
         assert second is not None
         session.get_one(Job, second.id).status = "cancelling"
         session.add(Worker(name="w", host="h", pid=1, takes=[], device="cpu", version="1"))
-    make_backup(full, tmp_path / "b.tar")
-    restore_backup(empty, tmp_path / "b.tar")
+    create_backup(full.db, full.storage, tmp_path / "b.tar")
+    restore_backup(empty.db, empty.storage, tmp_path / "b.tar")
     with empty.db.write() as session:
         job = session.get_one(Job, first.id)
         assert (job.status, job.fence, job.worker) == ("queued", first.fence + 1, None)
@@ -77,31 +77,33 @@ def test_jobs_that_ran_are_queued_with_a_new_fence(
         assert claim(session, second.id, worker="x", lease_seconds=9) is not None
 
 
-def test_keys_travel_as_hashes(make_instance: MakeInstance, tmp_path: Path) -> None:
+def test_api_keys_are_restored_as_hashes(make_instance: MakeInstance, tmp_path: Path) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
     fill(full)
-    make_backup(full, tmp_path / "b.tar")
-    restore_backup(empty, tmp_path / "b.tar")
+    create_backup(full.db, full.storage, tmp_path / "b.tar")
+    restore_backup(empty.db, empty.storage, tmp_path / "b.tar")
     with full.db.read() as before, empty.db.read() as after:
         assert after.scalar(select(ApiKey.sha256)) == before.scalar(select(ApiKey.sha256))
 
 
-def test_only_an_empty_instance_takes_it(make_instance: MakeInstance, tmp_path: Path) -> None:
+def test_a_backup_is_restored_only_into_an_empty_instance(
+    make_instance: MakeInstance, tmp_path: Path
+) -> None:
     full = make_instance("full", "sqlite")
     fill(full)
-    make_backup(full, tmp_path / "b.tar")
+    create_backup(full.db, full.storage, tmp_path / "b.tar")
     before = rows(full)
     with pytest.raises(NotEmpty):
-        restore_backup(full, tmp_path / "b.tar")
+        restore_backup(full.db, full.storage, tmp_path / "b.tar")
     assert rows(full) == before
 
 
-def test_a_restore_that_is_cut_short_leaves_an_empty_instance(
+def test_an_interrupted_restore_leaves_an_empty_instance(
     make_instance: MakeInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
     fill(full)
-    make_backup(full, tmp_path / "b.tar")
+    create_backup(full.db, full.storage, tmp_path / "b.tar")
     nothing = rows(empty)
 
     def power_cut(*_: object) -> None:
@@ -110,23 +112,21 @@ def test_a_restore_that_is_cut_short_leaves_an_empty_instance(
     with monkeypatch.context() as patch:
         patch.setattr("app.core.backup.restore._queue_again", power_cut)
         with pytest.raises(KeyboardInterrupt):
-            restore_backup(empty, tmp_path / "b.tar")
+            restore_backup(empty.db, empty.storage, tmp_path / "b.tar")
     assert rows(empty) == nothing
-    restore_backup(empty, tmp_path / "b.tar")
+    restore_backup(empty.db, empty.storage, tmp_path / "b.tar")
     assert rows(empty) == rows(full)
 
 
-def test_a_backup_never_takes_the_place_of_another_file(
-    make_instance: MakeInstance, tmp_path: Path
-) -> None:
+def test_a_backup_does_not_replace_a_file(make_instance: MakeInstance, tmp_path: Path) -> None:
     full = make_instance("full", "sqlite")
     (tmp_path / "b.tar").write_bytes(b"precious")
     with pytest.raises(FileExistsError):
-        make_backup(full, tmp_path / "b.tar")
+        create_backup(full.db, full.storage, tmp_path / "b.tar")
     assert (tmp_path / "b.tar").read_bytes() == b"precious"
 
 
-def test_a_backup_that_fails_leaves_nothing(
+def test_a_failed_backup_leaves_nothing(
     make_instance: MakeInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = make_instance("full", "sqlite")
@@ -135,24 +135,26 @@ def test_a_backup_that_fails_leaves_nothing(
     def broken(*_: object) -> None:
         raise OSError("disk")
 
-    monkeypatch.setattr(making._Copying, "images", broken)
+    monkeypatch.setattr(creating._FileCopier, "copy_images", broken)
     with pytest.raises(OSError, match="disk"):
-        make_backup(full, tmp_path / "b.tar")
+        create_backup(full.db, full.storage, tmp_path / "b.tar")
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
     with full.db.read() as session:
         assert session.scalars(select(RetentionLock)).all() == []
 
 
-def test_bytes_that_were_lost_before_are_named(make_instance: MakeInstance, tmp_path: Path) -> None:
+def test_missing_bytes_are_listed_in_the_backup(
+    make_instance: MakeInstance, tmp_path: Path
+) -> None:
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
     fill(full)
     with full.db.read() as session:
         lost, damaged = sorted(set(session.scalars(select(Image.sha256))))[:2]
     full.storage.delete(blob_key(lost))
     full.storage.write(blob_key(damaged), b"rotten")
-    made = make_backup(full, tmp_path / "b.tar")
+    made = create_backup(full.db, full.storage, tmp_path / "b.tar")
     assert made.missing == [blob_key(lost), blob_key(damaged)]
-    assert restore_backup(empty, tmp_path / "b.tar")["missing"]["count"] == 2
+    assert restore_backup(empty.db, empty.storage, tmp_path / "b.tar")["missing"]["count"] == 2
     assert rows(empty) == rows(full)
 
 
@@ -161,22 +163,22 @@ def test_nothing_is_collected_while_files_are_copied(
 ) -> None:
     """Everything is deleted between the snapshot and the first copy."""
     full, empty = make_instance("full", "sqlite"), make_instance("empty", "sqlite")
-    world = fill(full)
+    service = fill(full)
     with full.db.write() as session:
         session.execute(update(Job).values(status="succeeded"))
     before = rows(full), files(full)
-    real = making._Copying.artifacts
+    real = creating._FileCopier.copy_artifacts
 
-    def delete_first(self: making._Copying, keys: object) -> None:
+    def delete_first(self: creating._FileCopier, keys: object) -> None:
         for number in (0, 1):
-            world.delete_dataset(number)
+            service.delete_dataset(number)
         collected(full)
         real(self, keys)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(making._Copying, "artifacts", delete_first)
-    made = make_backup(full, tmp_path / "b.tar")
+    monkeypatch.setattr(creating._FileCopier, "copy_artifacts", delete_first)
+    made = create_backup(full.db, full.storage, tmp_path / "b.tar")
     assert made.missing == []
-    restore_backup(empty, tmp_path / "b.tar")
+    restore_backup(empty.db, empty.storage, tmp_path / "b.tar")
     assert (rows(empty), files(empty)) == before
     list(full.collector.collect())
     assert collected(full)  # and now they go

@@ -1,4 +1,4 @@
-"""A backup that is made while others write is one moment of the instance, not a mixture."""
+"""A backup that is created during writes is a consistent snapshot."""
 
 import threading
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from app.core.backup.create import make_backup
+from app.core.backup.create import create_backup
 from app.core.backup.restore import restore_backup
 from app.core.platform.tables import Clustering, Dataset, Image
 from app.core.runtime import Runtime
@@ -15,7 +15,7 @@ from tests.waiting import join, wait_until
 
 
 class _Writer:
-    """Ingests, clusters and deletes until it is told to stop."""
+    """Ingests, clusters and deletes until it is stopped."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -25,8 +25,8 @@ class _Writer:
         self.thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> "_Writer":
-        self.world = fill(self.runtime)
-        self.world.end_all_jobs()
+        self.service = fill(self.runtime)
+        self.service.end_all_jobs()
         self.thread.start()
         return self
 
@@ -38,38 +38,40 @@ class _Writer:
         try:
             while not self.stopping.is_set():
                 self._work()
-        except Exception as error:  # noqa: BLE001 - told by the test, not by a thread
+        except Exception as error:  # noqa: BLE001 - raised by the test, not in the thread
             self.error = error
 
     def _work(self) -> None:
         number = self.rounds
-        self.world.store_bytes(number, number)
-        self.world.write_rows()
-        self.world.start_job(number)
-        self.world.end_job(0, well=number % 3 > 0)
+        self.service.store_bytes(number, number)
+        self.service.write_rows()
+        self.service.start_job(number)
+        self.service.end_job(0, succeeded=number % 3 > 0)
         if number % 4 == 3:
-            self.world.delete_dataset(number)
+            self.service.delete_dataset(number)
         self.rounds += 1
 
 
 @pytest.mark.parametrize(("source", "target"), [("sqlite", "sqlite"), ("postgresql", "sqlite")])
-def test_one_moment(make_instance: MakeInstance, tmp_path: Path, source: str, target: str) -> None:
+def test_a_backup_under_load_is_one_snapshot(
+    make_instance: MakeInstance, tmp_path: Path, source: str, target: str
+) -> None:
     full = make_instance("full", source)
     with _Writer(full) as writer:
         for number in range(3):
             before = writer.rounds
-            made = make_backup(full, tmp_path / f"{number}.tar")
+            made = create_backup(full.db, full.storage, tmp_path / f"{number}.tar")
             assert made.missing == []
             wait_until(lambda enough=before + 3: writer.rounds >= enough or writer.error)  # type: ignore[misc]
     assert writer.error is None
     for number in range(3):
         empty = make_instance(f"empty{number}", target)
-        restore_backup(empty, tmp_path / f"{number}.tar")
+        restore_backup(empty.db, empty.storage, tmp_path / f"{number}.tar")
         _check_whole(empty)
 
 
 def _check_whole(runtime: Runtime) -> None:
-    """What transactions keep together is together, and every row has its files."""
+    """Rows of one transaction are complete, and every row has its files."""
     with runtime.db.read() as session:
         for dataset in session.scalars(select(Dataset)):
             images = select(func.count()).where(Image.dataset_id == dataset.id)

@@ -1,4 +1,4 @@
-"""Agreement from counts is what scipy and scikit-learn find from the images themselves."""
+"""Agreement from counts equals that of scipy and scikit-learn from the images."""
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ def _overlap(left: Clusters, right: Clusters) -> Overlap:
 
 
 def _best(left: Clusters, right: Clusters) -> int:
-    """Images that stay with the best matching, from the full table."""
+    """Images of the best matching, from the dense table."""
     table = np.zeros((left.max() + 1, right.max() + 1), dtype=np.int64)
     np.add.at(table, (left, right), 1)
     return int(table[linear_sum_assignment(table, maximize=True)].sum())
@@ -39,7 +39,7 @@ def test_the_scores_are_those_of_the_libraries(places: list[tuple[int, int]]) ->
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=60))
-def test_no_cluster_has_two_partners(places: list[tuple[int, int]]) -> None:
+def test_no_cluster_is_matched_twice(places: list[tuple[int, int]]) -> None:
     left, right = np.array(places, dtype=np.int64).T
     overlap = _overlap(left, right)
     matched = overlap.matched()
@@ -47,14 +47,14 @@ def test_no_cluster_has_two_partners(places: list[tuple[int, int]]) -> None:
         assert len(set(side[matched])) == matched.sum()
 
 
-def test_renumbered_clusters_agree_wholly() -> None:
+def test_renumbered_clusters_agree_completely() -> None:
     left = np.array([0, 0, 1, 2, 2, 2])
     overlap = _overlap(left, np.array([5, 9, 7])[left])
     assert overlap.matched().all()
     assert overlap.adjusted_rand_index() == overlap.normalized_mutual_information() == 1.0
 
 
-def test_many_clusters_need_no_full_table() -> None:
+def test_many_clusters_need_no_dense_table() -> None:
     """A table of 25,000 by 25,000 would take five gigabytes and hours."""
     random = np.random.default_rng(0)
     left = random.integers(0, 25_000, 100_000)

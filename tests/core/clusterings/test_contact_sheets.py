@@ -1,4 +1,4 @@
-"""What is on a contact sheet, and that nothing a cluster may hold stops it from being drawn."""
+"""The content of contact sheets, also for odd clusters."""
 
 import hashlib
 import io
@@ -19,7 +19,7 @@ from app.core.clusterings.contact_sheets import (
 from app.core.datasets.thumbnails import get_thumbnail
 from app.core.platform.tables import Cluster
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.core.clustering_rows import Stored, sha256, store
 from tests.images import png_bytes
 
@@ -36,7 +36,7 @@ def _thumbnails(runtime: Runtime) -> ReadThumbnail:
     return partial(get_thumbnail, runtime.storage, runtime.decoders, "t")
 
 
-def test_typical_and_doubtful_images(any_runtime: Runtime) -> None:
+def test_typical_and_borderline_images(any_runtime: Runtime) -> None:
     stored = store(any_runtime, [0] * 10 + [1])
     sheet = sheet_of(any_runtime, stored)
     assert (sheet.title, sheet.columns) == ("cluster 0", 2)

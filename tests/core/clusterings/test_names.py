@@ -1,7 +1,7 @@
-"""Names that people gave reach those who ask the model."""
+"""Names that users gave are used by the model."""
 
 from app.core.clusterings.names import current_names
-from app.core.clusterings.operations import Merge, Operation, Rename, Undo, perform
+from app.core.clusterings.operations import Merge, Operation, Rename, Undo, apply_operation
 from app.core.platform.tables import ModelVersion
 from app.core.runtime import Runtime
 from tests.core.clustering_rows import TENANT, store
@@ -18,7 +18,7 @@ def _names(runtime: Runtime, clustering_id: str | None) -> list[str]:
 def _edit(runtime: Runtime, clustering_id: str, *operations: Operation) -> None:
     for operation in operations:
         with runtime.db.write() as session:
-            perform(session, TENANT, clustering_id, operation)
+            apply_operation(session, TENANT, clustering_id, operation)
 
 
 def test_a_renamed_cluster(any_runtime: Runtime) -> None:
@@ -28,7 +28,7 @@ def test_a_renamed_cluster(any_runtime: Runtime) -> None:
     assert _names(any_runtime, stored.clustering_id)[2] == "cats"
 
 
-def test_a_merged_cluster_goes_by_the_name_of_where_it_went(any_runtime: Runtime) -> None:
+def test_a_merged_cluster_has_the_name_of_its_target(any_runtime: Runtime) -> None:
     stored = store(any_runtime, [0, 1, 2, 3])
     _edit(
         any_runtime,

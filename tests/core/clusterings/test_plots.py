@@ -1,4 +1,4 @@
-"""Plots are read in one go and drawn without the database, also by several threads at once."""
+"""Plots are drawn without the database, also by several threads at the same time."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -36,7 +36,7 @@ def test_a_plot_shows_the_clustering_as_it_is_now(runtime: Runtime) -> None:
     assert load(runtime, stored, "sizes") != before
 
 
-def test_excluded_images_have_no_say_in_the_confusion(any_runtime: Runtime) -> None:
+def test_excluded_images_are_not_in_the_confusion_matrix(any_runtime: Runtime) -> None:
     stored = store(any_runtime, [0, 1])
     with any_runtime.db.write() as session:
         session.get_one(Image, stored.images[0]).label = "cat"

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, event, text
 
 from app.core.clusterings import revisions
-from app.core.clusterings.operations import Exclude, Merge, Move, Operation, Rename, Undo, perform
+from app.core.clusterings.operations import (
+    Exclude,
+    Merge,
+    Move,
+    Operation,
+    Rename,
+    Undo,
+    apply_operation,
+)
 from app.core.clusterings.revisions import (
     LabeledImage,
     iterate_labeled,
@@ -25,7 +33,7 @@ LABELS = st.sampled_from(["cats", "dogs", "", "cluster 0", "Ünïcode"])
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[State]:
-    """Any sequence of states: clusters appear, are renamed, retire; images go anywhere."""
+    """Any sequence of states: clusters are added, renamed, deactivated; images are moved."""
     count = draw(st.integers(1, 9))
     clusters = {n: (f"cluster {n}", True) for n in range(draw(st.integers(1, 3)))}
     states = []
@@ -58,7 +66,7 @@ def read(
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states=histories(), size=st.integers(1, 4))
-def test_every_revision_is_what_it_was(
+def test_every_revision_can_be_read_later(
     any_runtime: Runtime, states: list[State], size: int
 ) -> None:
     dataset = add_images(any_runtime, len(states[0].places))
@@ -99,7 +107,7 @@ def test_filters(any_runtime: Runtime) -> None:
 
 
 @pytest.mark.parametrize("revision", [0, -1, 3])
-def test_a_revision_that_never_was(any_runtime: Runtime, revision: int) -> None:
+def test_an_unknown_revision(any_runtime: Runtime, revision: int) -> None:
     dataset = add_images(any_runtime, 1)
     state = State((0,), {0: ("cats", True)})
     clustering = store_history(any_runtime, dataset.id, [state, state])
@@ -108,7 +116,7 @@ def test_a_revision_that_never_was(any_runtime: Runtime, revision: int) -> None:
     assert [error.field for error in caught.value.errors] == ["revision"]
 
 
-def test_real_operations_can_be_looked_behind(any_runtime: Runtime) -> None:
+def test_states_before_real_operations_can_be_read(any_runtime: Runtime) -> None:
     dataset = add_images(any_runtime, 6)
     clusters = {0: ("cats", True), 1: ("dogs", True), 2: ("birds", True)}
     clustering = store_history(any_runtime, dataset.id, [State((0, 1, 2, 0, 1, 2), clusters)])
@@ -125,7 +133,7 @@ def test_real_operations_can_be_looked_behind(any_runtime: Runtime) -> None:
     seen = [_snapshot(any_runtime, clustering.id)]
     for step in steps:
         with any_runtime.db.write() as session:
-            perform(session, "default", clustering.id, step)
+            apply_operation(session, "default", clustering.id, step)
         seen.append(_snapshot(any_runtime, clustering.id))
     assert len({str(snapshot) for snapshot in seen}) == 5  # and back again
     with any_runtime.db.read() as session:
@@ -136,7 +144,7 @@ def test_real_operations_can_be_looked_behind(any_runtime: Runtime) -> None:
 
 
 def _snapshot(runtime: Runtime, clustering_id: str) -> tuple[list[LabeledImage], dict[int, str]]:
-    """What is there now."""
+    """The current state."""
     with runtime.db.read() as session:
         clustering = session.get_one(Clustering, clustering_id)
         view = open_revision(session, clustering)
@@ -176,7 +184,7 @@ def test_an_edit_between_two_pages_changes_nothing(
 
 
 @pytest.mark.parametrize("table", [Clustering, Image])
-def test_a_clustering_deleted_while_it_is_read_does_not_look_whole(
+def test_a_clustering_deleted_while_it_is_read_raises_an_error(
     any_runtime: Runtime, table: type[Any]
 ) -> None:
     dataset = add_images(any_runtime, 4)
@@ -195,7 +203,7 @@ def test_a_clustering_deleted_while_it_is_read_does_not_look_whole(
 
 
 def test_a_page_is_found_by_indices(any_runtime: Runtime) -> None:
-    """Whatever the size of the tables, a statement looks at a page's rows only."""
+    """A statement reads only the rows of a page, for any size of the tables."""
     dataset = add_images(any_runtime, 3_000)
     clusters = {0: ("cats", True), 1: ("dogs", True)}
     states = [State((place,) * 3_000, clusters) for place in (0, 1)]

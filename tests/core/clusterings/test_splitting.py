@@ -1,4 +1,4 @@
-"""A cluster is split by what its images look like, whatever the order of the stored features."""
+"""A cluster is split by the features of its images, in any order of the stored features."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import delete
 
 from app.core.clusterings import splitting
-from app.core.clusterings.operations import Rename, Split, Undo, perform
+from app.core.clusterings.operations import Rename, Split, Undo, apply_operation
 from app.core.platform.errors import FeaturesMissing, InvalidRequest, QueueFull, RevisionStale
 from app.core.platform.tables import Dataset, Image
 from app.core.runtime import Runtime
@@ -37,7 +37,7 @@ def stored(any_runtime: Runtime) -> Stored:
     return store(any_runtime, [0] * 12 + [1] * 2)
 
 
-def test_parts_are_what_looks_alike(any_runtime: Runtime, stored: Stored) -> None:
+def test_similar_images_stay_together(any_runtime: Runtime, stored: Stored) -> None:
     save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
 
     row = edit(any_runtime, stored, Split(cluster_id=0, parts=3))
@@ -53,7 +53,7 @@ def test_parts_are_what_looks_alike(any_runtime: Runtime, stored: Stored) -> Non
 
 
 def test_rows_in_another_order_and_more_of_them(any_runtime: Runtime, stored: Stored) -> None:
-    """Rows of images that are in the dataset no more, or that another dataset has, too."""
+    """Rows of images that were deleted, or that another dataset has, too."""
     order = np.random.default_rng(1).permutation(40).tolist()
     kinds = [KINDS[position] if position < 12 else 7 for position in order]
     save_features(any_runtime, some_features(kinds), order)
@@ -102,7 +102,7 @@ def test_old_features_of_a_dataset_that_has_changed(any_runtime: Runtime, stored
         edit(any_runtime, stored, Split(cluster_id=0))
 
 
-def test_features_that_are_gone(any_runtime: Runtime, stored: Stored) -> None:
+def test_missing_features(any_runtime: Runtime, stored: Stored) -> None:
     with pytest.raises(FeaturesMissing):
         edit(any_runtime, stored, Split(cluster_id=0))
     save_features(any_runtime, some_features(KINDS[:5]), list(range(5)))
@@ -129,43 +129,44 @@ def test_a_very_long_name_stays_within_bounds(any_runtime: Runtime, stored: Stor
     assert clusters(any_runtime, stored)[2][0] == "é" * 196 + " (2)"
 
 
-def test_a_change_while_the_split_is_prepared(any_runtime: Runtime, stored: Stored) -> None:
+def test_a_change_while_the_split_is_computed(any_runtime: Runtime, stored: Stored) -> None:
     save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
     ask: dict[str, Any] = {"revisions": None, "cluster_id": 0, "parts": 2, "seed": 0}
-    division = splitting.divide(
+    plan = splitting.plan_split(
         any_runtime.db, any_runtime.storage, TENANT, stored.clustering_id, **ask
     )
     edit(any_runtime, stored, Rename(cluster_id=0, label="x"))
-    operation = Split(cluster_id=0, division=division)
+    operation = Split(cluster_id=0, plan=plan)
     with any_runtime.db.write() as session, pytest.raises(RevisionStale):
-        perform(session, TENANT, stored.clustering_id, operation)
+        apply_operation(session, TENANT, stored.clustering_id, operation)
     assert set(places(any_runtime, stored).values()) == {0, 1}
 
 
-def test_images_that_go_while_the_split_is_prepared(any_runtime: Runtime, stored: Stored) -> None:
+def test_images_deleted_while_the_split_is_computed(any_runtime: Runtime, stored: Stored) -> None:
     save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
     ask: dict[str, Any] = {"revisions": {1}, "cluster_id": 0, "parts": 3, "seed": 0}
-    division = splitting.divide(
+    plan = splitting.plan_split(
         any_runtime.db, any_runtime.storage, TENANT, stored.clustering_id, **ask
     )
     with any_runtime.db.write() as session:
         session.execute(delete(Image).where(Image.id == stored.images[1]))
-        operation = Split(cluster_id=0, parts=3, division=division)
-        perform(session, TENANT, stored.clustering_id, operation)
+        operation = Split(cluster_id=0, parts=3, plan=plan)
+        apply_operation(session, TENANT, stored.clustering_id, operation)
     assert sorted(places(any_runtime, stored).values()) == [0] * 6 + [1] * 2 + [2] * 3 + [3] * 2
     clusters(any_runtime, stored)
 
 
-def test_a_split_that_would_be_in_vain_is_not_computed(runtime: Runtime) -> None:
+def test_a_split_of_a_stale_revision_is_not_computed(runtime: Runtime) -> None:
     stored = store(runtime, [0, 0])
     ask: dict[str, Any] = {"revisions": {9}, "cluster_id": 0, "parts": 2, "seed": 0}
     assert (
-        splitting.divide(runtime.db, runtime.storage, TENANT, stored.clustering_id, **ask) is None
+        splitting.plan_split(runtime.db, runtime.storage, TENANT, stored.clustering_id, **ask)
+        is None
     )
 
 
-def test_splits_wait_for_their_turn(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_splits_wait_for_each_other(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitting, "_WAIT_SECONDS", 0.01)
     stored = store(runtime, [0, 0])
-    with splitting._turn, pytest.raises(QueueFull):
+    with splitting._split_slot, pytest.raises(QueueFull):
         edit(runtime, stored, Split(cluster_id=0))

@@ -29,8 +29,8 @@ def test_the_newest_of_the_same_backbone_come_first(
     add(any_runtime, mine, "b", "a")  # again
 
     with any_runtime.db.read() as session:
-        found = earlier_folders(session, mine, "b", beside="embeddings/b-b", limit=8)
-        newest = earlier_folders(session, mine, "b", beside="", limit=1)
+        found = earlier_folders(session, mine, "b", exclude="embeddings/b-b", limit=8)
+        newest = earlier_folders(session, mine, "b", exclude="", limit=1)
 
     assert found == ["embeddings/b-a", "embeddings/b-c"]
     assert newest == ["embeddings/b-a"]

@@ -1,4 +1,4 @@
-"""Every kind of image that people send: taken as it looks, or refused with the reason."""
+"""Images of all formats and modes: decoded, or refused with a reason."""
 
 import io
 import struct
@@ -18,7 +18,7 @@ from app.core.platform.errors import (
 )
 from tests.images import image_bytes, jpeg_bytes, png_bytes
 
-# Pillow warns of much that it then reads; the service must cope when nobody makes it an error.
+# Pillow warns about files that it then reads; outside of tests, warnings are not errors.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -141,7 +141,7 @@ def test_a_palette_is_looked_up() -> None:
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "PA"])
-def test_what_is_transparent_is_white(mode: str) -> None:
+def test_transparent_pixels_become_white(mode: str) -> None:
     image = Image.new("RGBA", (8, 8), (0, 0, 0, 0)).convert(mode)
     assert _color(_saved(image, "TIFF" if mode == "PA" else "PNG")) == (255, 255, 255)
 
@@ -201,14 +201,14 @@ def test_exif_turns_the_image_upright(orientation: int, turned: bool) -> None:
 @pytest.mark.parametrize(
     ("at_least", "expected"), [(None, (640, 480)), (240, (320, 240)), (241, (640, 480))]
 )
-def test_a_jpeg_comes_no_smaller_than_asked(
+def test_a_jpeg_is_decoded_no_smaller_than_requested(
     at_least: int | None, expected: tuple[int, int]
 ) -> None:
     assert decode_image(jpeg_bytes(size=(640, 480)), at_least=at_least).image.size == expected
 
 
 @pytest.mark.parametrize("format_", sorted(set(MEDIA_TYPES) - {"JPEG"}))
-def test_other_formats_come_whole(format_: str) -> None:
+def test_other_formats_are_decoded_at_full_size(format_: str) -> None:
     data = image_bytes(format_, size=(640, 480))
     assert decode_image(data, at_least=40).image.size == (640, 480)
 
@@ -227,7 +227,7 @@ def test_a_jpeg_at_a_fraction_is_upright_and_looks_the_same() -> None:
     assert np.abs(difference).max() <= 3
 
 
-def test_at_a_fraction_nothing_else_is_let_through() -> None:
+def test_reduced_decoding_refuses_the_same_images() -> None:
     data = jpeg_bytes(size=(640, 480))
     with pytest.raises(ImageUndecodable):
         decode_image(data[:-200], at_least=40)
@@ -247,7 +247,7 @@ def test_the_first_frame_of_an_animation_is_used_and_noted(format_: str) -> None
     assert blue > 200 > red
 
 
-def test_the_name_and_type_do_not_matter_only_the_bytes() -> None:
+def test_only_the_bytes_decide_the_format() -> None:
     assert sniff(png_bytes()) == "PNG"
     with pytest.raises(ImageRejected):
         sniff(b"GIF8")

@@ -1,4 +1,4 @@
-"""Whatever the bytes are, decoding either works or raises ImageRejected: nothing else."""
+"""For any bytes, decoding either works or raises ImageRejected."""
 
 from contextlib import suppress
 
@@ -12,7 +12,7 @@ from app.core.platform.errors import ImageRejected
 from benchmarks.fuzzed_images import fuzz
 from tests.images import image_bytes
 
-# Pillow warns of much that it then reads; the service must cope when nobody makes it an error.
+# Pillow warns about files that it then reads; outside of tests, warnings are not errors.
 pytestmark = pytest.mark.filterwarnings("ignore")
 _SAMPLES = {format_: image_bytes(format_, (90, 120, 30), (9, 7)) for format_ in MEDIA_TYPES}
 _HEADS = [b"", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"BM", b"II*\x00", b"RIFF    WEBP"]
@@ -35,7 +35,7 @@ def _decode(data: bytes) -> None:
 
 @_fuzz
 @given(head=st.sampled_from(_HEADS), rest=st.binary(max_size=300))
-def test_any_bytes(head: bytes, rest: bytes) -> None:
+def test_any_bytes_are_decoded_or_refused(head: bytes, rest: bytes) -> None:
     _decode(head + rest)
 
 

@@ -1,4 +1,4 @@
-"""HEIF and AVIF, as phones take them."""
+"""HEIF and AVIF images of phones."""
 
 import io
 import struct
@@ -11,7 +11,7 @@ from app.core.datasets.images import decode_image, sniff
 from app.core.platform.errors import ImageTooLarge
 from tests.images import image_bytes
 
-# Pillow warns of much that it then reads; the service must cope when nobody makes it an error.
+# Pillow warns about files that it then reads; outside of tests, warnings are not errors.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 

@@ -19,7 +19,7 @@ def _fingerprint(runtime: Runtime, dataset: Dataset) -> str:
         return datasets.fingerprint(session, dataset.id)
 
 
-def test_images_come_page_by_page_in_order(
+def test_images_are_read_in_pages_in_order(
     any_runtime: Runtime, make_dataset: MakeDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(datasets, "_PAGE", 3)
@@ -95,7 +95,7 @@ def _abandon(runtime: Runtime, dataset: Dataset, end_position: int) -> Dataset:
         return datasets.get_dataset(session, "t", dataset.id)
 
 
-def test_a_first_ingest_that_fails_leaves_no_image(
+def test_a_failed_first_ingest_leaves_no_image(
     any_runtime: Runtime, make_dataset: MakeDataset
 ) -> None:
     failed = _abandon(any_runtime, make_dataset(_HASHES), 0)
@@ -104,7 +104,7 @@ def test_a_first_ingest_that_fails_leaves_no_image(
         assert datasets.count_rows(session, failed.id)[0] == 0
 
 
-def test_a_later_ingest_that_fails_leaves_what_was_there(
+def test_a_failed_later_ingest_leaves_the_dataset_unchanged(
     any_runtime: Runtime, make_dataset: MakeDataset
 ) -> None:
     kept = _abandon(any_runtime, make_dataset(_HASHES), 2)
@@ -127,7 +127,7 @@ def test_a_dataset_that_a_job_works_on_is_in_use(
             datasets.check_unused(session, dataset)
 
 
-def test_another_tenants_dataset_and_image_are_not_there(
+def test_another_tenants_dataset_and_image_are_not_found(
     any_runtime: Runtime, make_dataset: MakeDataset
 ) -> None:
     dataset = make_dataset(_HASHES[:1], tenant="other")

@@ -1,4 +1,4 @@
-"""Small pictures: made once, however many ask at the same time."""
+"""Thumbnails: concurrent requests create them once."""
 
 import hashlib
 import threading
@@ -11,7 +11,7 @@ from app.core.datasets.thumbnails import get_thumbnail
 from app.core.platform.errors import ImageRejected
 from app.core.platform.single_flight import SingleFlight
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.images import jpeg_bytes
 
 
@@ -21,7 +21,7 @@ def _store(runtime: Runtime, data: bytes) -> str:
     return sha256
 
 
-def test_many_that_ask_at_once_get_the_one_that_is_made(
+def test_concurrent_requests_share_one_thumbnail(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sha256 = _store(runtime, jpeg_bytes(size=(300, 200)))
@@ -44,7 +44,7 @@ def test_many_that_ask_at_once_get_the_one_that_is_made(
     assert made == [64]
 
 
-def test_an_error_reaches_all_and_the_next_tries_again(runtime: Runtime) -> None:
+def test_an_error_reaches_all_and_the_next_call_retries(runtime: Runtime) -> None:
     sha256 = _store(runtime, jpeg_bytes(size=(300, 200))[:500])
     for _ in range(2):
         with pytest.raises(ImageRejected):

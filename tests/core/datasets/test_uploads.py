@@ -1,4 +1,4 @@
-"""What becomes of uploads that nobody finishes."""
+"""Uploads: expiry, moving to the storage, abandoned files."""
 
 import os
 import time
@@ -9,22 +9,22 @@ import pytest
 
 from app.core.datasets.uploads import (
     create_upload,
+    delete_stale_files,
     delete_upload,
     get_upload,
-    remove_expired,
-    remove_stale,
     store_upload,
-    upload_key,
 )
 from app.core.jobs.requests.ingest import create_ingest_job
 from app.core.platform.errors import BodyTooLarge, NotFound, UploadIncomplete, UploadOffset
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Dataset, Upload
 from app.core.runtime import Runtime
+from app.core.storage.deletion.cleanup import delete_expired_uploads
+from app.core.storage.keys import upload_key
 from tests.buckets import any_storage
 from tests.conftest import MakeSettings
 from tests.core.conftest import MakeDataset
-from tests.core.storage.gc.tomorrow import collected
+from tests.core.storage.deletion.collecting import collected
 
 
 def _create(runtime: Runtime, hours: float) -> Upload:
@@ -34,20 +34,26 @@ def _create(runtime: Runtime, hours: float) -> Upload:
     return upload
 
 
-def test_an_upload_lives_for_its_time(any_runtime: Runtime) -> None:
+def _expire(runtime: Runtime) -> int:
+    return delete_expired_uploads(runtime.db, runtime.storage, runtime.settings)
+
+
+def test_an_upload_expires(any_runtime: Runtime) -> None:
     alive, over = _create(any_runtime, 1), _create(any_runtime, -1)
     with any_runtime.db.read() as session:
         assert get_upload(session, "t", alive.id).length == 10
         for tenant, upload_id in (("t", over.id), ("other", alive.id), ("t", "up_none")):
             with pytest.raises(NotFound):
                 get_upload(session, tenant, upload_id)
-    assert remove_expired(any_runtime.db, any_runtime.uploads) == 1
+    assert _expire(any_runtime) == 1
     assert any_runtime.uploads.offset(alive) == 3
     assert not any_runtime.storage.exists(upload_key(over.id))
-    assert remove_expired(any_runtime.db, any_runtime.uploads) == 0
+    assert _expire(any_runtime) == 0
 
 
-def test_files_without_an_owner_go(any_runtime: Runtime, make_dataset: MakeDataset) -> None:
+def test_upload_files_without_an_owner_are_collected(
+    any_runtime: Runtime, make_dataset: MakeDataset
+) -> None:
     storage, dataset = any_runtime.storage, make_dataset()
     alive = _create(any_runtime, 1)
     lost, of_a_job = (upload_key(new_id("up")) for _ in range(2))
@@ -58,13 +64,13 @@ def test_files_without_an_owner_go(any_runtime: Runtime, make_dataset: MakeDatas
     listings = [f"listings/{job.id}.jsonl", "listings/job_gone.jsonl"]
     for key in (lost, of_a_job, *listings):
         storage.write(key, b"x")
-    assert list(any_runtime.collector.collect()) == []  # a sender may still have something in mind
+    assert list(any_runtime.collector.collect()) == []  # they are young
     assert collected(any_runtime) == {lost, listings[1]}
     assert all(map(storage.exists, (of_a_job, listings[0], upload_key(alive.id))))
 
 
 @any_storage
-def test_a_whole_upload_goes_to_the_storage(runtime: Runtime) -> None:
+def test_a_complete_upload_is_moved_to_the_storage(runtime: Runtime) -> None:
     with runtime.db.write() as session:
         upload = create_upload(session, tenant="t", length=10, attributes={}, hours=1)
     with runtime.uploads.append(upload, 0) as file:
@@ -87,8 +93,8 @@ def test_a_whole_upload_goes_to_the_storage(runtime: Runtime) -> None:
     assert not list(runtime.settings.staging_dir.iterdir())
 
 
-def test_who_waited_for_the_end_writes_nothing_more(make_settings: MakeSettings) -> None:
-    """The file it waited for is gone to the storage by then."""
+def test_a_writer_that_waited_for_a_complete_upload_is_refused(make_settings: MakeSettings) -> None:
+    """The file was moved to the storage meanwhile."""
     settings = make_settings()
     runtime = Runtime(settings.model_copy(update={"upload_dir": settings.data_dir / "staging"}))
     with runtime.db.write() as session:
@@ -101,7 +107,7 @@ def test_who_waited_for_the_end_writes_nothing_more(make_settings: MakeSettings)
     with ThreadPoolExecutor(1) as pool:
         with runtime.uploads.append(upload, 0) as file:
             late = pool.submit(append_late)
-            time.sleep(0.2)  # it stands at the door
+            time.sleep(0.2)  # it waits for the lock
             file.write(b"good")
         with pytest.raises(UploadOffset):
             late.result()
@@ -109,13 +115,15 @@ def test_who_waited_for_the_end_writes_nothing_more(make_settings: MakeSettings)
     runtime.db.dispose()
 
 
-def test_what_senders_left_on_this_host_goes(make_settings: MakeSettings, tmp_path: Path) -> None:
+def test_abandoned_uploads_on_this_host_are_deleted(
+    make_settings: MakeSettings, tmp_path: Path
+) -> None:
     settings = make_settings(upload_dir=tmp_path / "staging")
-    remove_stale(settings)
+    delete_stale_files(settings)
     settings.staging_dir.mkdir()
     for name, hours in (("old", 49), ("young", 47)):
         (settings.staging_dir / name).write_bytes(b"half")
         then = time.time() - hours * 3600
         os.utime(settings.staging_dir / name, (then, then))
-    remove_stale(settings)
+    delete_stale_files(settings)
     assert [path.name for path in settings.staging_dir.iterdir()] == ["young"]

@@ -34,8 +34,8 @@ def test_nothing_but_the_schema() -> None:
         assert reader.read_all().num_rows == 0
 
 
-def test_a_stream_that_breaks_off_has_no_end() -> None:
-    """The mark at the end tells a whole stream from a cut one."""
+def test_a_broken_stream_has_no_end_marker() -> None:
+    """The end marker distinguishes a complete stream from a truncated one."""
 
     def pages() -> Iterator[list[LabeledImage]]:
         yield [row(0)]

@@ -3,7 +3,6 @@ import pytest
 from app.core.exports.files import (
     delete_export,
     export_filename,
-    export_key,
     get_export,
 )
 from app.core.jobs.lifecycle import create_job
@@ -11,8 +10,9 @@ from app.core.platform.errors import NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Clustering, Dataset, Export, Job
 from app.core.runtime import Runtime
+from app.core.storage.keys import export_key
 from tests.core.labeled_rows import State, add_images, store_history
-from tests.core.storage.gc.tomorrow import collected
+from tests.core.storage.deletion.collecting import collected
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def clustering(any_runtime: Runtime) -> Clustering:
 
 
 def add_export(runtime: Runtime, clustering: Clustering, *, status: str = "succeeded") -> str:
-    """A file, its job, and its row if the job went well; returns the job's id."""
+    """Writes a file and its job, and its row if the job succeeded; returns the job's id."""
     with runtime.db.write() as session:
         dataset = session.get_one(Dataset, clustering.dataset_id)
         job = create_job(session, tenant="default", kind="export", dataset=dataset, config={})
@@ -65,7 +65,7 @@ def test_a_file_is_named_after_its_dataset(name: str, format_: str, expected: st
     assert len(export_key("job_01k9z3m4q5r6s7t8v9w0x1y2z3", expected)) <= 200
 
 
-def test_deleting_takes_row_and_file(any_runtime: Runtime, clustering: Clustering) -> None:
+def test_deleting_removes_row_and_file(any_runtime: Runtime, clustering: Clustering) -> None:
     job_id = add_export(any_runtime, clustering)
     with any_runtime.db.read() as session:
         export_id = session.query(Export.id).scalar()
@@ -82,7 +82,7 @@ def test_deleting_takes_row_and_file(any_runtime: Runtime, clustering: Clusterin
         assert session.get(Export, export_id) is None
 
 
-def test_files_without_a_row_are_swept(any_runtime: Runtime, clustering: Clustering) -> None:
+def test_files_without_a_row_are_collected(any_runtime: Runtime, clustering: Clustering) -> None:
     kept = add_export(any_runtime, clustering)
     running = add_export(any_runtime, clustering, status="running")
     failed = add_export(any_runtime, clustering, status="failed")

@@ -68,7 +68,7 @@ def test_the_layout(extracted: Path) -> None:
     ]
 
 
-def test_imagefolder_reads_it(extracted: Path, load_dataset: Any) -> None:
+def test_imagefolder_reads_the_export(extracted: Path, load_dataset: Any) -> None:
     data = load_dataset("imagefolder", data_dir=str(extracted), split="train")
     assert data["label"][:2] == ["cats", 'big: "dogs" \N{DOG FACE}']
     assert data["cluster_id"][:] == [0, 1, 5, None]

@@ -62,7 +62,7 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [{"sha256": "00"}, {"bytes": 5}])
-def test_bytes_that_are_gone_are_named(tmp_path: Path, change: dict[str, object]) -> None:
+def test_missing_bytes_are_an_error(tmp_path: Path, change: dict[str, object]) -> None:
     shown = with_file(tmp_path, row(7))._replace(**change)  # type: ignore[arg-type]
     with pytest.raises(ImageMissing, match=r"img_7 \(photos/7.png\)"):
         written(tmp_path, [shown])

@@ -2,7 +2,7 @@ import io
 import json
 from pathlib import Path
 
-from app.core.exports.json_lines import write
+from app.core.exports.text import write_json_lines
 from tests.core.exports.sources import excluded, row, source_of
 
 
@@ -10,7 +10,7 @@ def test_a_line_for_each_image(tmp_path: Path) -> None:
     odd = "line\u2028end\x85 \N{CAT}\n"
     rows = [row(0, name=odd, attributes={"taken": {"year": 2020}}), row(1), excluded(2)]
     out = io.BytesIO()
-    write(source_of(tmp_path, rows), out)
+    write_json_lines(source_of(tmp_path, rows), out)
     lines = out.getvalue().decode().splitlines()  # takes more than line feeds for ends
     found = [json.loads(line) for line in lines]
     assert len(found) == 3
@@ -34,5 +34,5 @@ def test_a_line_for_each_image(tmp_path: Path) -> None:
 
 def test_no_images(tmp_path: Path) -> None:
     out = io.BytesIO()
-    write(source_of(tmp_path, []), out)
+    write_json_lines(source_of(tmp_path, []), out)
     assert out.getvalue() == b""

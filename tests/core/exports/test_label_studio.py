@@ -15,7 +15,7 @@ CLUSTERS = {0: "cats", 1: 'a "<b>" & \u0007c', 2: "cats"}
 
 @pytest.fixture(scope="module")
 def sdk() -> Any:
-    """Label Studio's own models; they are written in an older manner than our warnings allow."""
+    """Label Studio's own models; they raise deprecation warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from label_studio_sdk import label_interface
@@ -38,7 +38,7 @@ def written(folder: Path) -> tuple[Any, str]:
     return json.loads(archive.read("tasks.json")), archive.read("labeling_config.xml").decode()
 
 
-def test_label_studios_own_models_take_it(tmp_path: Path, sdk: Any) -> None:
+def test_label_studios_models_accept_the_export(tmp_path: Path, sdk: Any) -> None:
     tasks, config = written(tmp_path)
     interface = sdk.LabelInterface(config)
     interface.validate()
@@ -67,7 +67,7 @@ def test_tasks(tmp_path: Path) -> None:
     assert tasks[3]["predictions"] == []
 
 
-def test_a_wrong_choice_would_be_noticed(tmp_path: Path, sdk: Any) -> None:
+def test_label_studios_models_refuse_a_wrong_choice(tmp_path: Path, sdk: Any) -> None:
     tasks, config = written(tmp_path)
     prediction = tasks[0]["predictions"][0]
     prediction["result"][0]["value"] = {"choices": ["birds"]}

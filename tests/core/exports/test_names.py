@@ -65,7 +65,7 @@ def test_an_image_has_the_suffix_of_its_format(
 
 
 @given(st.lists(st.sampled_from(["a", "A", "a (2)", "a (3)", "b"]), max_size=30))
-def test_no_two_names_are_alike(stems: list[str]) -> None:
+def test_names_are_unique(stems: list[str]) -> None:
     names = UniqueNames()
     given_out = [names.give(stem, ".png") for stem in stems]
     assert len({name.casefold() for name in given_out}) == len(stems)
@@ -78,7 +78,7 @@ def test_the_same_name_in_two_folders() -> None:
     assert shown == ["a", "a", "a (2)"]
 
 
-def test_labels_are_told_apart() -> None:
+def test_labels_are_unique() -> None:
     clusters = {0: "cats", 1: "cats", 4: "", 5: "cats (cluster 1)", 6: "big\tcats"}
     assert unique_labels(clusters) == {
         0: "cats",

@@ -6,14 +6,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.core.exports import parquet
+from app.core.exports import arrow
 from tests.core.exports.sources import excluded, row, source_of
 
 
 def written(folder: Path, count: int) -> pq.ParquetFile:
     rows = [row(n, attributes={"n": n}) if n % 3 else excluded(n) for n in range(count)]
     out = io.BytesIO()
-    parquet.write(source_of(folder, rows), out)
+    arrow.write_parquet(source_of(folder, rows), out)
     out.seek(0)  # still open: it is its owner who closes it
     return pq.ParquetFile(out)
 
@@ -36,7 +36,7 @@ def test_types_and_values(tmp_path: Path) -> None:
 
 
 def test_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "_GROUP_ROWS", 4)
+    monkeypatch.setattr(arrow, "_GROUP_ROWS", 4)
     file = written(tmp_path, 11)
     groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
     assert groups == [4, 4, 3]

@@ -23,7 +23,7 @@ from app.core.platform.tables import (
     WebhookDelivery,
 )
 from app.core.runtime import Runtime
-from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage.deletion.retention import delete_unless_retained
 from tests.core.conftest import MakeJob
 from tests.core.job_steps import beat, cancel_job, claim_job, end_job, reload_job
 
@@ -196,7 +196,7 @@ def test_an_ingest_into_a_dataset_in_use_cannot_be_retried(
     with any_runtime.db.write() as session:
         dataset = session.get_one(Dataset, failed_ingest.dataset_id)
         jobs.create_job(session, tenant="t", kind="cluster", dataset=dataset, config={})
-    with pytest.raises(NotRetryable, match="works on this dataset"):
+    with pytest.raises(NotRetryable, match="uses this dataset"):
         _retry(any_runtime, failed_ingest)
 
 

@@ -1,4 +1,4 @@
-"""Aliases move, go back step by step, and every move is on record."""
+"""Aliases are set, rolled back and removed, and every change is recorded."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -41,7 +41,7 @@ def test_an_alias_is_set_moved_and_removed(any_runtime: Runtime) -> None:
             registry.remove_alias(session, model, "old")
 
 
-def test_every_move_is_on_record(any_runtime: Runtime) -> None:
+def test_every_change_is_recorded(any_runtime: Runtime) -> None:
     point(any_runtime, "live", 1, 3, by="anna")
     point(any_runtime, "old", 1)
     roll_back(any_runtime, "live", by="bert")
@@ -66,13 +66,13 @@ def test_every_move_is_on_record(any_runtime: Runtime) -> None:
             registry.alias_changes(session, model, "never")
 
 
-def test_setting_it_where_it_is_is_no_move(any_runtime: Runtime) -> None:
+def test_setting_an_alias_to_the_same_version_is_not_recorded(any_runtime: Runtime) -> None:
     point(any_runtime, "live", 1, 1, 2, 2)
     assert [change[3:] for change in changes(any_runtime)] == [(None, 1), (1, 2)]
     assert roll_back(any_runtime, "live") == 1
 
 
-def test_each_rollback_goes_one_further_back(any_runtime: Runtime) -> None:
+def test_each_rollback_goes_back_one_version(any_runtime: Runtime) -> None:
     point(any_runtime, "live", 1, 2, 3)
     assert [roll_back(any_runtime, "live") for _ in range(2)] == [2, 1]
     with pytest.raises(NothingToRollBack, match="points to version 1"):
@@ -80,14 +80,14 @@ def test_each_rollback_goes_one_further_back(any_runtime: Runtime) -> None:
     assert _where(any_runtime) == 1
 
 
-def test_a_move_after_a_rollback_is_undone_first(any_runtime: Runtime) -> None:
+def test_a_change_after_a_rollback_is_rolled_back_first(any_runtime: Runtime) -> None:
     point(any_runtime, "live", 1, 2, 3)
     assert roll_back(any_runtime, "live") == 2
     point(any_runtime, "live", 4)
     assert [roll_back(any_runtime, "live") for _ in range(2)] == [2, 1]
 
 
-def test_aliases_go_back_each_on_its_own(any_runtime: Runtime) -> None:
+def test_aliases_are_rolled_back_independently(any_runtime: Runtime) -> None:
     point(any_runtime, "live", 1, 2)
     point(any_runtime, "other", 3, 4)
     assert roll_back(any_runtime, "live") == 1
@@ -95,7 +95,7 @@ def test_aliases_go_back_each_on_its_own(any_runtime: Runtime) -> None:
     assert roll_back(any_runtime, "other") == 3
 
 
-def test_deleted_versions_are_passed_over(any_runtime: Runtime) -> None:
+def test_deleted_versions_are_skipped(any_runtime: Runtime) -> None:
     point(any_runtime, "live", 1, 2, 3, 4)
     with any_runtime.db.write() as session:
         delete_version(session, "t", "cats", 3)
@@ -106,14 +106,14 @@ def test_deleted_versions_are_passed_over(any_runtime: Runtime) -> None:
         roll_back(any_runtime, "live")
 
 
-def test_going_back_never_means_staying(any_runtime: Runtime) -> None:
+def test_a_rollback_always_changes_the_version(any_runtime: Runtime) -> None:
     point(any_runtime, "live", 4, 2, 1, 2)
     with any_runtime.db.write() as session:
         delete_version(session, "t", "cats", 1)
     assert roll_back(any_runtime, "live") == 4
 
 
-def test_an_alias_that_was_removed_starts_anew(any_runtime: Runtime) -> None:
+def test_a_removed_alias_has_no_history_to_roll_back(any_runtime: Runtime) -> None:
     point(any_runtime, "live", 1, 2)
     with any_runtime.db.write() as session:
         registry.remove_alias(session, registry.get_model(session, "t", "cats", lock=True), "live")
@@ -124,7 +124,7 @@ def test_an_alias_that_was_removed_starts_anew(any_runtime: Runtime) -> None:
         roll_back(any_runtime, "live")
 
 
-def test_moves_at_the_same_time_are_all_on_record(any_runtime: Runtime) -> None:
+def test_concurrent_changes_are_all_recorded(any_runtime: Runtime) -> None:
     point(any_runtime, "live", 1)
 
     def move(number: int) -> None:
@@ -140,7 +140,7 @@ def test_moves_at_the_same_time_are_all_on_record(any_runtime: Runtime) -> None:
     assert _where(any_runtime) == moves[-1][1]
 
 
-def test_rollbacks_at_the_same_time_go_back_one_each(any_runtime: Runtime) -> None:
+def test_concurrent_rollbacks_go_back_one_version_each(any_runtime: Runtime) -> None:
     point(any_runtime, "live", 1, 2, 3, 4)
     with ThreadPoolExecutor(3) as pool:
         targets = list(pool.map(lambda _: roll_back(any_runtime, "live"), range(3)))

@@ -1,4 +1,4 @@
-"""Two versions side by side: what differs in them and in what they make of the same images."""
+"""Comparison of two versions: configuration, metrics and assignments."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def _version(runtime: Runtime, clustering_id: str | None, **manifest: Any) -> No
 
 
 def _cluster(runtime: Runtime, stored: Stored, places: list[int], version: int) -> Stored:
-    """Another clustering of the same images; those without a place are not in it."""
+    """Another clustering of the same images; images without a cluster are not in it."""
     with runtime.db.write() as session:
         clustering = Clustering(
             id=new_id("cl"),
@@ -79,7 +79,7 @@ def first(any_runtime: Runtime) -> Stored:
 
 @pytest.fixture
 def second(any_runtime: Runtime, first: Stored) -> Stored:
-    """That of version 2: the same groups under other numbers, but for two images."""
+    """The clustering of version 2: the same groups with other numbers, except for two images."""
     stored = _cluster(any_runtime, first, _RIGHT, version=2)
     _version(
         any_runtime,
@@ -91,7 +91,7 @@ def second(any_runtime: Runtime, first: Stored) -> Stored:
     return stored
 
 
-def test_what_the_two_make_of_the_same_images(
+def test_assignments_of_both_versions_are_compared(
     any_runtime: Runtime, first: Stored, second: Stored
 ) -> None:
     edit(any_runtime, first, Rename(cluster_id=1, label="dogs"))
@@ -111,7 +111,7 @@ def test_what_the_two_make_of_the_same_images(
     assert shown == [(1, "dogs", 2, "cats", 1), (2, "cluster 2", 0, "cluster 0", 1)]
 
 
-def test_what_differs_in_the_versions(any_runtime: Runtime, second: Stored) -> None:
+def test_differences_of_the_versions(any_runtime: Runtime, second: Stored) -> None:
     edit(any_runtime, second, Rename(cluster_id=2, label="cats"))
     found = _compare(any_runtime)
     configuration = {d.path: (d.left, d.right) for d in found.configuration}
@@ -125,9 +125,7 @@ def test_what_differs_in_the_versions(any_runtime: Runtime, second: Stored) -> N
     assert names == [("2", "cluster 2", "cats")]
 
 
-def test_what_people_moved_does_not_count(
-    any_runtime: Runtime, first: Stored, second: Stored
-) -> None:
+def test_operations_do_not_count(any_runtime: Runtime, first: Stored, second: Stored) -> None:
     before = _compare(any_runtime).assignments
     edit(any_runtime, first, Merge(cluster_ids=(0, 1)))
     edit(any_runtime, first, Exclude(image_ids=(first.images[7],)))
@@ -152,7 +150,7 @@ def test_no_common_image(any_runtime: Runtime, first: Stored, second: Stored) ->
     assert (found.images, found.same_cluster, found.movements) == (0, None, [])
 
 
-def test_only_counts_leave_the_database(
+def test_only_counts_are_read_from_the_database(
     any_runtime: Runtime, first: Stored, second: Stored
 ) -> None:
     statements: list[str] = []
@@ -168,7 +166,7 @@ def test_only_counts_leave_the_database(
     assert "GROUP BY" in asked[0]
 
 
-def test_several_common_datasets_must_be_told_apart(
+def test_several_common_datasets_need_a_choice(
     any_runtime: Runtime, first: Stored, second: Stored
 ) -> None:
     other = store(any_runtime, [0, 1])
@@ -180,7 +178,7 @@ def test_several_common_datasets_must_be_told_apart(
     assert _compare(any_runtime, dataset_id=other.dataset_id).assignments.images == 2
 
 
-def test_a_version_that_has_not_seen_the_dataset(
+def test_a_version_without_a_clustering_of_the_dataset(
     any_runtime: Runtime, first: Stored, second: Stored
 ) -> None:
     with any_runtime.db.write() as session:

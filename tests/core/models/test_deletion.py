@@ -1,4 +1,4 @@
-"""What is deleted is gone, what is used stays, and no number comes back."""
+"""Deleting models: versions in use stay, and numbers are never reused."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,7 +16,7 @@ from app.core.runtime import Runtime
 from tests.core.clustering_rows import store
 from tests.core.conftest import MakeDataset, MakeJob
 from tests.core.models.rows import add, point
-from tests.core.storage.gc.tomorrow import collected
+from tests.core.storage.deletion.collecting import collected
 
 
 def _delete(runtime: Runtime, version: int) -> list[str]:
@@ -42,7 +42,7 @@ def test_latest_is_the_newest_that_is_left(any_runtime: Runtime, make_job: MakeJ
     assert _latest(any_runtime) == 2
     _delete(any_runtime, 1)
     assert _latest(any_runtime) == 2
-    assert add(any_runtime, make_job().id) == 4  # 3 was somebody's
+    assert add(any_runtime, make_job().id) == 4  # 3 was used
     assert _latest(any_runtime) == 4
     with pytest.raises(NotFound, match="has no version 3"):
         _delete(any_runtime, 3)
@@ -60,7 +60,7 @@ def test_without_versions_there_is_no_model(any_runtime: Runtime, make_job: Make
     assert _latest(any_runtime) == 2
 
 
-def test_what_an_alias_points_to_stays(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_a_version_with_an_alias_cannot_be_deleted(any_runtime: Runtime, make_job: MakeJob) -> None:
     for _ in range(2):
         add(any_runtime, make_job().id)
     point(any_runtime, "live", 1)
@@ -74,7 +74,7 @@ def test_what_an_alias_points_to_stays(any_runtime: Runtime, make_job: MakeJob) 
 
 @pytest.mark.parametrize("kind", ["predict", "finetune"])
 @pytest.mark.parametrize("status", ["queued", "running", "cancelling"])
-def test_what_an_unfinished_job_uses_stays(
+def test_a_version_of_an_open_job_cannot_be_deleted(
     any_runtime: Runtime, make_job: MakeJob, make_dataset: MakeDataset, kind: str, status: str
 ) -> None:
     for _ in range(2):
@@ -87,7 +87,7 @@ def test_what_an_unfinished_job_uses_stays(
     _delete(any_runtime, 2)
 
 
-def test_jobs_that_have_ended_do_not_hold_it(
+def test_finished_jobs_do_not_prevent_deletion(
     any_runtime: Runtime, make_job: MakeJob, make_dataset: MakeDataset
 ) -> None:
     add(any_runtime, make_job().id)
@@ -97,7 +97,7 @@ def test_jobs_that_have_ended_do_not_hold_it(
     assert len(_delete(any_runtime, 1)) == 1
 
 
-def test_a_model_goes_with_all_versions(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_deleting_a_model_deletes_all_versions(any_runtime: Runtime, make_job: MakeJob) -> None:
     for _ in range(3):
         add(any_runtime, make_job().id)
     add(any_runtime, make_job().id, name="dogs")
@@ -122,10 +122,10 @@ def test_clusterings_stay(any_runtime: Runtime) -> None:
         assert session.get_one(Clustering, stored.clustering_id).model_version == 1
 
 
-def test_a_job_that_starts_meanwhile_finds_it_or_keeps_it(
+def test_a_concurrent_job_prevents_deletion_or_is_refused(
     any_runtime: Runtime, make_job: MakeJob, make_dataset: MakeDataset
 ) -> None:
-    """Never a job whose version is gone."""
+    """No job is left without its version."""
 
     def predict(dataset: Dataset, version: int) -> str:
         reference = f"cats/versions/{version}"
@@ -164,7 +164,7 @@ def _model_id(runtime: Runtime) -> str:
         return session.scalars(select(Model.id)).one()
 
 
-def test_folders_that_a_crash_left_are_swept(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_folders_left_by_a_crash_are_collected(any_runtime: Runtime, make_job: MakeJob) -> None:
     registered, unfinished = make_job().id, make_job().id
     add(any_runtime, registered)
     for name in (registered, unfinished, "imp_lost"):

@@ -1,4 +1,4 @@
-"""A file that is not what was registered is never read."""
+"""A changed file of a model is not read."""
 
 import hashlib
 
@@ -27,7 +27,7 @@ def _expect(storage: Storage, data: bytes, sha256: str, *, good: bool) -> None:
     if good:
         assert registry.read_verified(storage, "models/m", "model.safetensors", sha256) == data
     else:
-        with pytest.raises(ModelIntegrity, match="not what was registered"):
+        with pytest.raises(ModelIntegrity, match="was changed"):
             registry.read_verified(storage, "models/m", "model.safetensors", sha256)
 
 

@@ -1,4 +1,4 @@
-"""Model versions count up and are found by name, number and alias."""
+"""Numbers of model versions, and lookups by name, number and alias."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -35,7 +35,7 @@ def test_jobs_that_end_together_get_different_numbers(
     assert sorted(numbers) == list(range(2, 10))
 
 
-def test_the_first_versions_of_a_new_model_may_come_together(
+def test_the_first_versions_of_a_new_model_may_be_concurrent(
     any_runtime: Runtime, make_job: MakeJob
 ) -> None:
     ids = [make_job().id for _ in range(8)]
@@ -54,7 +54,7 @@ def test_versions_by_number(any_runtime: Runtime, make_job: MakeJob) -> None:
                 registry.resolve(session, "t", missing)
 
 
-def test_another_tenants_model_is_not_there(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_another_tenants_model_is_not_found(any_runtime: Runtime, make_job: MakeJob) -> None:
     add(any_runtime, make_job().id, tenant="other")
     with any_runtime.db.read() as session, pytest.raises(NotFound):
         registry.resolve(session, "t", "cats")

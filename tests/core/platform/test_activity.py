@@ -13,12 +13,12 @@ def heard() -> Iterator[list[int]]:
     listen_to_activity(None)
 
 
-def test_a_finished_piece_of_work_is_heard(heard: list[int]) -> None:
+def test_reported_activity_reaches_the_listener(heard: list[int]) -> None:
     report_activity()
     assert len(heard) == 1
 
 
-def test_every_item_that_is_reached_counts(heard: list[int]) -> None:
+def test_every_item_reports_activity(heard: list[int]) -> None:
     items = reporting(range(5))
     assert next(items) == 0
     assert len(heard) == 1

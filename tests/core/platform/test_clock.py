@@ -6,7 +6,7 @@ from app.core.platform.clock import db_now
 from app.core.runtime import Runtime
 
 
-def test_the_databases_clock_is_ours_on_one_machine(any_runtime: Runtime) -> None:
+def test_the_databases_clock_equals_the_hosts(any_runtime: Runtime) -> None:
     with any_runtime.db.read() as session:
         before = time.time()
         now = session.scalar(select(db_now()))
@@ -15,7 +15,7 @@ def test_the_databases_clock_is_ours_on_one_machine(any_runtime: Runtime) -> Non
     assert before - 0.01 <= now <= after + 0.01
 
 
-def test_it_goes_on_within_a_transaction(any_runtime: Runtime) -> None:
+def test_the_clock_advances_within_a_transaction(any_runtime: Runtime) -> None:
     with any_runtime.db.write() as session:
         first = session.scalar(select(db_now()))
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""A PostgreSQL that is frozen keeps nobody waiting for ever."""
+"""Timeouts of connections to a frozen PostgreSQL."""
 
 import time
 
@@ -15,23 +15,23 @@ from tests.waiting import LONG_SECONDS, wait_until
 _TIMEOUTS = ("idle_in_transaction_session_timeout", "lock_timeout")
 
 
-def test_a_silent_server_is_given_up(postgres_url: str) -> None:
+def test_a_silent_server_times_out(postgres_url: str) -> None:
     url = postgres_url.replace("+psycopg", "")
     with connection_class(0.5).connect(url) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
-        silence = pytest.raises(psycopg.OperationalError, match="has not answered")
+        silence = pytest.raises(psycopg.OperationalError, match="no response from the database")
         with frozen(postgres_url), silence:
             connection.execute("SELECT 1")
         assert connection.closed
 
 
-def test_an_answer_in_time_is_waited_for(postgres_url: str) -> None:
+def test_a_response_in_time_is_returned(postgres_url: str) -> None:
     url = postgres_url.replace("+psycopg", "")
     with connection_class(LONG_SECONDS).connect(url) as connection:
         assert connection.execute("SELECT 7 FROM pg_sleep(0.5)").fetchone() == (7,)
 
 
-def test_pooled_connections_come_back_after_the_silence(postgres_url: str) -> None:
+def test_pooled_connections_recover_after_a_timeout(postgres_url: str) -> None:
     db = Database(postgres_url, statement_seconds=0.5)
     with db.read() as session:
         assert session.scalar(text("SELECT 1")) == 1
@@ -44,7 +44,7 @@ def test_pooled_connections_come_back_after_the_silence(postgres_url: str) -> No
 
 
 def _answers(db: Database) -> bool:
-    """Half a second for a statement may be too little on a busy machine."""
+    """Half a second for a statement may be too short on a busy machine."""
     try:
         with db.read() as session:
             return bool(session.scalar(text("SELECT 1")) == 1)
@@ -60,9 +60,9 @@ def test_a_slow_statement_is_not_a_lost_database(postgres_url: str) -> None:
     db.dispose()
 
 
-def test_a_writer_that_is_stopped_keeps_its_rows_for_a_while_only(postgres_url: str) -> None:
-    zombie = Database(postgres_url, pause_seconds=0.5)
-    other = Database(postgres_url, statement_seconds=LONG_SECONDS, pause_seconds=LONG_SECONDS)
+def test_a_stopped_writer_loses_its_locks(postgres_url: str) -> None:
+    zombie = Database(postgres_url, idle_seconds=0.5)
+    other = Database(postgres_url, statement_seconds=LONG_SECONDS, idle_seconds=LONG_SECONDS)
     with other.write() as session:
         session.execute(text("CREATE TABLE held (n int)"))
         session.execute(text("INSERT INTO held VALUES (0)"))
@@ -83,27 +83,27 @@ def test_a_writer_that_is_stopped_keeps_its_rows_for_a_while_only(postgres_url: 
         db.dispose()
 
 
-def test_nobody_waits_for_a_row_until_it_is_theirs_to_keep(postgres_url: str) -> None:
-    """A process that is stopped in several transactions would hold the row in each, in turn."""
-    db, impatient = (Database(postgres_url, pause_seconds=s) for s in (LONG_SECONDS, 2.0))
+def test_the_lock_timeout_is_shorter_than_the_idle_timeout(postgres_url: str) -> None:
+    """A process that is stopped in several transactions would lock the row in each, in turn."""
+    db, impatient = (Database(postgres_url, idle_seconds=s) for s in (LONG_SECONDS, 2.0))
     with db.write() as session:
         session.execute(text("CREATE TABLE wanted (n int)"))
         session.execute(text("INSERT INTO wanted VALUES (0)"))
     with impatient.write() as session:
         shown = [session.scalar(text(f"SHOW {name}")) for name in _TIMEOUTS]
-    assert shown == ["2s", "1s"]  # it gives up before it would lose a row of its own
+    assert shown == ["2s", "1s"]  # shorter than the idle timeout
     with db.write() as session:
         session.execute(text("UPDATE wanted SET n = 1"))
         with pytest.raises(OperationalError, match="lock") as caught, impatient.write() as theirs:
             theirs.execute(text("UPDATE wanted SET n = 2"))
-        assert is_gone(caught.value)  # whoever was kept out is not to blame
+        assert is_gone(caught.value)  # a lock timeout is not an error of the statement
     with db.read() as session:
         assert session.scalar(text("SELECT n FROM wanted")) == 1
     for each in (db, impatient):
         each.dispose()
 
 
-def test_what_was_read_is_read_even_if_the_server_goes_away(postgres_url: str) -> None:
+def test_a_connection_lost_after_the_last_read_is_ignored(postgres_url: str) -> None:
     db, other = Database(postgres_url), Database(postgres_url)
     with db.read() as session:
         pid = session.scalar(text("SELECT pg_backend_pid()"))
@@ -115,8 +115,8 @@ def test_what_was_read_is_read_even_if_the_server_goes_away(postgres_url: str) -
         each.dispose()
 
 
-def test_who_only_reads_may_take_a_break(postgres_url: str) -> None:
-    db = Database(postgres_url, pause_seconds=0.2)
+def test_a_reading_transaction_may_be_idle(postgres_url: str) -> None:
+    db = Database(postgres_url, idle_seconds=0.2)
     with db.read() as session:
         session.execute(text("SELECT 1"))
         time.sleep(0.6)

@@ -57,7 +57,7 @@ def test_rows_can_be_used_after_their_session(any_runtime: Runtime) -> None:
 
 
 def test_references_are_enforced(any_runtime: Runtime) -> None:
-    """Deleting a dataset takes its images along: SQLite does so only when told to."""
+    """Deleting a dataset deletes its images: SQLite does so only with foreign keys on."""
     dataset_id = _add(any_runtime.db, "parent")
     with any_runtime.db.write() as session:
         session.add(

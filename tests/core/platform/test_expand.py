@@ -1,4 +1,4 @@
-"""Migrations run while the release before them still does: they add, and nothing is in the way."""
+"""Migrations run while the previous release runs: they only add, and do not block it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,14 +28,14 @@ from sqlalchemy import (
 
 from app.core.platform import migrations
 from app.core.platform.db import Database
-from migrations.while_used import create_index, drop_index
+from migrations.concurrent_indexes import create_index, drop_index
 from tests.core.migration_rules import Schema, Shape, breaks, is_contract, long_locks, schema
 
 _RELEASED = "0001"  # the tables of the first release
 
 
 def _scripts() -> list[Any]:
-    """From the first to the last that the rules are for."""
+    """All migrations that the rules apply to."""
     found = ScriptDirectory(str(migrations._SCRIPTS)).walk_revisions()
     return [script for script in reversed(list(found)) if script.revision > _RELEASED]
 
@@ -63,7 +63,7 @@ def test_every_migration_only_adds(db: Database) -> None:
         before = after
 
 
-def test_no_migration_closes_a_table_of_postgresql_for_long(empty_postgres_url: str) -> None:
+def test_no_migration_locks_a_table_of_postgresql_for_long(empty_postgres_url: str) -> None:
     db = Database(empty_postgres_url)
     migrations.upgrade(db, _RELEASED)
     before = schema(db.engine)
@@ -85,7 +85,7 @@ def test_no_migration_closes_a_table_of_postgresql_for_long(empty_postgres_url: 
     db.dispose()
 
 
-def test_an_index_is_made_while_its_table_is_used(db: Database) -> None:
+def test_an_index_is_created_without_blocking_writes(db: Database) -> None:
     migrations.upgrade(db)
     statements: list[str] = []
 
@@ -97,7 +97,7 @@ def test_an_index_is_made_while_its_table_is_used(db: Database) -> None:
         event.listen(Engine, "before_cursor_execute", note)
         try:
             with Operations.context(context):
-                for _ in range(2):  # one that was cut short is made anew
+                for _ in range(2):  # an interrupted one is created again
                     create_index("ix_jobs_worker", "jobs", ["worker"])
                 connection.commit()
                 assert "ix_jobs_worker" in _indexes(db)
@@ -114,8 +114,8 @@ def _indexes(db: Database) -> set[str | None]:
     return {index["name"] for index in inspect(db.engine).get_indexes("jobs")}
 
 
-def test_code_of_the_release_before_goes_on(db: Database) -> None:
-    """It knows the tables as they were: it reads its rows, writes new ones, changes and deletes."""
+def test_code_of_the_previous_release_keeps_working(db: Database) -> None:
+    """With the previous tables it reads, writes, changes and deletes rows."""
     migrations.upgrade(db, _RELEASED)
     old = MetaData()
     old.reflect(db.engine)
@@ -136,7 +136,7 @@ def test_code_of_the_release_before_goes_on(db: Database) -> None:
 
 
 def _row(table: Table, number: int) -> dict[str, Any]:
-    """The same value in every column of a type, so that what refers to something finds it."""
+    """The same value in every column of a type, so that foreign keys match."""
     return {column.name: _value(column.type, number) for column in table.columns}
 
 
@@ -171,8 +171,8 @@ def _with(**columns: tuple[str, bool, bool]) -> Schema:
 @pytest.mark.parametrize(
     ("after", "problem"),
     [
-        ({}, "table t is gone"),
-        ({"t": replace(_TABLE, columns={"id": ("TEXT", False, False)})}, "column note is gone"),
+        ({}, "table t is missing"),
+        ({"t": replace(_TABLE, columns={"id": ("TEXT", False, False)})}, "column note is missing"),
         (_with(more=("TEXT", False, False)), "more is new and must be given"),
         (_with(note=("TEXT", False, False)), "note may no longer be null"),
         (_with(note=("INTEGER", True, False)), "note has become INTEGER"),
@@ -181,17 +181,17 @@ def _with(**columns: tuple[str, bool, bool]) -> Schema:
         ({"t": replace(_TABLE, checks=frozenset({"note > 1"}))}, "note > 1 must hold"),
     ],
 )
-def test_what_would_break_older_code_is_found(after: Schema, problem: str) -> None:
+def test_changes_that_break_older_code_are_found(after: Schema, problem: str) -> None:
     (found,) = breaks({"t": _TABLE}, after)
     assert problem in found
 
 
-def test_what_only_adds_is_allowed() -> None:
+def test_additions_are_allowed() -> None:
     after = _with(more=("TEXT", True, False), most=("TEXT", False, True))
     assert breaks({"t": _TABLE}, after | {"new": _TABLE}) == []
 
 
-def test_statements_that_close_a_table_are_found() -> None:
+def test_statements_that_lock_a_table_are_found() -> None:
     before = {"t": _TABLE}
     assert long_locks(["CREATE INDEX ix ON t (a)"], before)
     assert long_locks(["CREATE UNIQUE INDEX ix ON t (a)"], before)

@@ -1,4 +1,4 @@
-"""Same key and body: the same answer; another body: refused; still running: refused."""
+"""Idempotency keys: the same body gets the same response; another body is refused."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def _answer(
     return answer_once(runtime.db, tenant, key, request_hash, lambda _session: answer)
 
 
-def test_the_first_answer_is_given_again(any_runtime: Runtime) -> None:
+def test_the_first_response_is_returned_again(any_runtime: Runtime) -> None:
     assert _answer(any_runtime, "key", "hash", ANSWER) == (ANSWER, True)
     assert _answer(any_runtime, "key", "hash", {"id": "never"}) == (ANSWER, False)
 
@@ -50,7 +50,7 @@ def test_a_request_that_fails_leaves_no_key(any_runtime: Runtime) -> None:
     assert _answer(any_runtime, "key", "hash", ANSWER) == (ANSWER, True)
 
 
-def test_the_second_of_two_processes_gives_the_first_ones_answer(
+def test_the_second_of_two_processes_returns_the_first_response(
     make_settings: MakeSettings, postgres_url: str
 ) -> None:
     runtime = Runtime(make_settings(database_url=postgres_url))
@@ -63,7 +63,7 @@ def test_the_second_of_two_processes_gives_the_first_ones_answer(
     runtime.db.dispose()
 
 
-def test_a_twin_is_refused_while_the_first_runs() -> None:
+def test_a_concurrent_request_with_the_same_key_is_refused() -> None:
     with in_flight("t", "key"):
         with pytest.raises(IdempotencyInProgress), in_flight("t", "key"):
             pass

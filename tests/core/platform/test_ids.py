@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from app.core.platform.ids import created_at_of, new_id
 
 
-def test_ids_are_prefixed_and_sort_by_their_making() -> None:
+def test_ids_are_prefixed_and_sort_by_creation() -> None:
     ids = [new_id("ds") for _ in range(5_000)]
     assert ids == sorted(ids)
     assert len(set(ids)) == len(ids)
@@ -19,7 +19,7 @@ def test_ids_from_many_threads_are_unique_and_grow_in_each() -> None:
     assert len({i for batch in batches for i in batch}) == 16 * 500
 
 
-def test_an_id_tells_when_it_was_made() -> None:
+def test_the_creation_time_of_an_id() -> None:
     before = time.time()
     made = created_at_of(new_id("img"))
     assert before - 0.002 <= made <= time.time() + 1  # ids of one millisecond count upwards

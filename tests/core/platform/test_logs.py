@@ -1,4 +1,4 @@
-"""Lines of our own, of libraries and of what nobody catches, all in one form."""
+"""Lines of the service, of libraries and of uncaught exceptions have one format."""
 
 import json
 import logging
@@ -25,7 +25,7 @@ def written(make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]) -> 
     logs._process_fields.clear()
 
 
-def test_our_own_line(written: Written) -> None:
+def test_a_line_of_the_service(written: Written) -> None:
     log.info("job_started", job_id="job_1", path="C:\\new\nline")
     log.debug("not asked for")
     (line,) = written()
@@ -45,7 +45,7 @@ def test_lines_of_libraries(written: Written) -> None:
     ]
 
 
-def test_a_library_that_writes_by_itself_is_stopped(written: Written) -> None:
+def test_a_library_that_writes_to_the_terminal_is_redirected(written: Written) -> None:
     library = logging.getLogger("library.of.its.own")
     library.addHandler(logging.StreamHandler())
     library.propagate = False
@@ -55,10 +55,10 @@ def test_a_library_that_writes_by_itself_is_stopped(written: Written) -> None:
     assert (line["event"], line["logger"]) == ("hello", "library.of.its.own")
 
 
-def test_set_up_twice_writes_once(written: Written, make_settings: MakeSettings) -> None:
+def test_configuring_twice_logs_once(written: Written, make_settings: MakeSettings) -> None:
     logs.configure_logging(make_settings(log_format="json", log_level="debug"))
     log.debug("asked for")
-    logging.getLogger("sqlalchemy").debug("nobody's business")
+    logging.getLogger("sqlalchemy").debug("a detail")
     assert [line["event"] for line in written()] == ["asked for"]
 
 
@@ -85,7 +85,7 @@ def test_a_warning_is_a_line(written: Written) -> None:
     assert (line["level"], line["logger"]) == ("warning", "py.warnings")
 
 
-def test_what_nobody_catches_in_a_thread(
+def test_an_uncaught_exception_in_a_thread(
     monkeypatch: pytest.MonkeyPatch, make_settings: MakeSettings, written: Written
 ) -> None:
     monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)

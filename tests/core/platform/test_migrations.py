@@ -1,4 +1,4 @@
-"""The migrations and the tables say the same, on both databases, there and back."""
+"""Migrations create the tables of the code on both databases, and can be downgraded."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_upgrading_twice_changes_nothing(empty: Database) -> None:
     assert is_current(empty)
 
 
-def test_there_and_back_and_there_again(empty: Database) -> None:
+def test_upgrade_downgrade_upgrade(empty: Database) -> None:
     upgrade(empty)
     downgrade(empty, "base")
     assert _tables(empty) <= {"alembic_version"}

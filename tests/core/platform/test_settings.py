@@ -1,4 +1,4 @@
-"""Settings refuse what could not work, and are read from the environment."""
+"""Settings are read from the environment, and invalid values are refused."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert not settings.loopback_only
 
 
-def test_a_given_database_wins(tmp_path: Path) -> None:
+def test_a_configured_database_is_used(tmp_path: Path) -> None:
     url = "postgresql+psycopg://db/temi"
     assert Settings(data_dir=tmp_path, database_url=url).sqlalchemy_url == url
 
@@ -70,9 +70,7 @@ def test_a_short_api_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ("TEMI_LEASE_SECONDS", "soon"),
     ],
 )
-def test_senseless_values_are_refused(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
+def test_invalid_values_are_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(ValidationError):
         Settings()
@@ -112,24 +110,24 @@ def test_secrets_are_read_from_files(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 @pytest.mark.parametrize("url", ["/folder", "s3://", "s3:///x", "gs://bucket", "s3://b//x", "b"])
-def test_a_storage_that_is_no_bucket_is_refused(url: str) -> None:
+def test_a_storage_url_of_another_scheme_is_refused(url: str) -> None:
     with pytest.raises(ValidationError, match="s3://bucket/prefix"):
         Settings(storage_url=url)
 
 
 def test_a_key_without_its_secret_is_refused() -> None:
-    with pytest.raises(ValidationError, match="go together"):
+    with pytest.raises(ValidationError, match="or neither"):
         Settings(s3_access_key="who")
 
 
-def test_with_a_bucket_only_copies_are_on_this_machine(tmp_path: Path) -> None:
+def test_with_a_bucket_only_the_cache_is_local(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, storage_url="s3://bucket/prefix")
     for folder in (settings.local_dir, settings.temporary_dir, settings.staging_dir):
         assert folder.is_relative_to(tmp_path / "cache")
     assert Settings(upload_dir=tmp_path / "shared").staging_dir == tmp_path / "shared"
 
 
-def test_a_worker_takes_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_worker_takes_is_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TEMI_WORKER_TAKES", "gpu")
     assert Settings(data_dir=tmp_path).worker_takes == ("gpu",)
     for wrong in ("", "tpu", "cpu,tpu"):

@@ -13,7 +13,7 @@ import pytest
 
 from tests.waiting import LONG_SECONDS, wait_until
 
-# A child that writes its process id to a new file each time it starts, then does as it is told.
+# A child that writes its process id to a new file each time it starts, then runs its code.
 _CHILD = """
 import os, pathlib, sys, time, signal
 if sys.argv[2] == "stubborn":
@@ -84,7 +84,7 @@ def test_a_killed_child_is_started_again(start: Start) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_end_takes_all_children_along(start: Start, number: signal.Signals) -> None:
+def test_stopping_ends_all_children(start: Start, number: signal.Signals) -> None:
     process, folders = start(one="sleeps", two="stubborn")
     wait_until(lambda: all(_pids(folder) for folder in folders.values()))
     process.send_signal(number)

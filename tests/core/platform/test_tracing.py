@@ -1,4 +1,4 @@
-"""Off, tracing is not there at all; on without its packages, it says what to do."""
+"""Tracing: not imported if off; an error says what to install if packages are missing."""
 
 import os
 import subprocess
@@ -41,19 +41,19 @@ def _python(script: str, *arguments: str, **variables: str) -> subprocess.Comple
     )
 
 
-def test_off_nothing_of_it_is_imported(settings: Settings) -> None:
+def test_without_tracing_nothing_is_imported(settings: Settings) -> None:
     done = _python(_OFF, TEMI_DATA_DIR=str(settings.data_dir))
     assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
 
 
 @pytest.mark.parametrize("command", ["serve", "api", "worker"])
-def test_on_without_the_packages_says_what_to_do(command: str, tmp_path: Path) -> None:
+def test_tracing_without_the_packages_says_what_to_install(command: str, tmp_path: Path) -> None:
     done = _python(_WITHOUT_PACKAGES, command, TEMI_DATA_DIR=str(tmp_path), TEMI_TRACING="otlp")
     assert done.returncode == 2
     assert "pip install temi-service[tracing]" in " ".join(done.stderr.split())
 
 
-def test_off_a_span_is_nothing() -> None:
+def test_without_tracing_a_span_does_nothing() -> None:
     with tracing.span("predict.queue", images=3) as span:
         assert span is None
         assert tracing.traceparent() is None

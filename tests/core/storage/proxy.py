@@ -1,4 +1,4 @@
-"""Stands between the service and a store: counts requests, and spoils answers when told to."""
+"""A proxy between the service and a store: counts requests and damages responses on demand."""
 
 import http.client
 import threading
@@ -15,8 +15,8 @@ _HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "date", "ser
 class Proxy:
     url: str
     requests: list[str] = field(default_factory=list)  # "PUT /bucket/key"
-    spoil: int = 0  # answers to GET that are still to be changed by one bit
-    fail_parts: bool = False  # the second part of an upload is refused, however often it comes
+    spoil: int = 0  # how many more GET responses get one bit flipped
+    fail_parts: bool = False  # every second part of an upload is refused
 
     def count(self, method: str) -> int:
         return sum(request.startswith(f"{method} ") for request in self.requests)

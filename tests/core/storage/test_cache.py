@@ -1,4 +1,4 @@
-"""Copies make room for each other, and never go from under somebody's hands."""
+"""The cache evicts the least recently used files, never those in use."""
 
 import multiprocessing
 import os
@@ -19,7 +19,7 @@ from tests.waiting import LONG_SECONDS
 
 _SIZE = 1000
 _NUMBERS = 100
-_USES = 250  # by each process, 10 ms apart: more than it takes for some files to go
+_USES = 250  # by each process, 10 ms apart: enough for evictions
 
 
 def _name(number: int) -> str:
@@ -34,8 +34,8 @@ def _get(cache: Cache, number: int) -> Path:
     return cache.get(_name(number), partial(_write, number))
 
 
-def _write(number: int, aside: Path) -> None:
-    aside.write_bytes(_data(number))
+def _write(number: int, target: Path) -> None:
+    target.write_bytes(_data(number))
 
 
 def _held(folder: Path) -> set[str]:
@@ -47,7 +47,7 @@ def _age(path: Path, seconds: float) -> None:
     os.utime(path, (then, then))
 
 
-def test_the_least_used_go_first(tmp_path: Path) -> None:
+def test_the_least_recently_used_are_evicted_first(tmp_path: Path) -> None:
     cache = Cache(tmp_path, limit=10 * _SIZE)
     for number in range(10):
         _age(_get(cache, number), 10_000 - number)
@@ -57,7 +57,7 @@ def test_the_least_used_go_first(tmp_path: Path) -> None:
     assert _get(cache, 3).read_bytes() == _data(3)
 
 
-def test_what_was_just_handed_out_stays(tmp_path: Path) -> None:
+def test_a_file_that_was_just_returned_is_not_evicted(tmp_path: Path) -> None:
     cache = Cache(tmp_path, limit=2 * _SIZE)
     paths = [_get(cache, number) for number in range(5)]
     assert [path.read_bytes() for path in paths] == [_data(number) for number in range(5)]
@@ -83,27 +83,27 @@ def test_an_open_copy_stays_readable(tmp_path: Path) -> None:
         assert file.read() == _data(1)
 
 
-def test_what_could_not_be_fetched_is_not_kept(tmp_path: Path) -> None:
+def test_a_failed_fetch_leaves_no_file(tmp_path: Path) -> None:
     cache = Cache(tmp_path, limit=10 * _SIZE)
 
-    def break_off(aside: Path) -> None:
-        aside.write_bytes(b"half")
+    def fail_halfway(target: Path) -> None:
+        target.write_bytes(b"half")
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        cache.get(_name(1), break_off)
+        cache.get(_name(1), fail_halfway)
     assert _held(tmp_path) == set()
-    assert list(cache.aside.iterdir()) == []
+    assert list(cache.temporary_dir.iterdir()) == []
     assert _get(cache, 1).read_bytes() == _data(1)
 
 
-def test_many_who_want_the_same_fetch_it_once(tmp_path: Path) -> None:
+def test_concurrent_gets_fetch_once(tmp_path: Path) -> None:
     fetched = []
 
-    def fetch(aside: Path) -> None:
-        fetched.append(aside)
-        time.sleep(0.2)  # others come meanwhile; if none does, none fetches it either
-        aside.write_bytes(_data(1))
+    def fetch(target: Path) -> None:
+        fetched.append(target)
+        time.sleep(0.2)  # the others wait for this fetch
+        target.write_bytes(_data(1))
 
     caches = [Cache(tmp_path, limit=10 * _SIZE) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
@@ -112,30 +112,30 @@ def test_many_who_want_the_same_fetch_it_once(tmp_path: Path) -> None:
     assert len(fetched) == 1
 
 
-def test_a_copy_that_is_handed_out_while_room_is_made_stays(
+def test_a_file_that_is_used_during_eviction_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache, other = Cache(tmp_path, limit=_SIZE), Cache(tmp_path, limit=100 * _SIZE)
     old = _get(other, 1)
     _age(old, PIN_SECONDS + 1)
-    count = cache._copies
+    count = cache._entries
 
     def count_and_use() -> list[tuple[float, int, Path]]:
         found: list[tuple[float, int, Path]] = list(count())
-        assert _get(other, 1) == old  # after the look at its age, before it would go
+        assert _get(other, 1) == old  # after its age was read, before its eviction
         return found
 
-    monkeypatch.setattr(cache, "_copies", count_and_use)
+    monkeypatch.setattr(cache, "_entries", count_and_use)
     _get(cache, 2)
     assert old.read_bytes() == _data(1)
 
 
-def test_a_disk_smaller_than_the_limit(small_disk: Path) -> None:
+def test_a_full_disk_evicts_and_fetches_again(small_disk: Path) -> None:
     cache = Cache(small_disk, limit=10_000_000)
 
-    def fetch(aside: Path) -> None:
+    def fetch(target: Path) -> None:
         try:
-            aside.write_bytes(bytes(600_000))
+            target.write_bytes(bytes(600_000))
         except OSError as error:
             raise_if_full(error)
             raise
@@ -145,17 +145,17 @@ def test_a_disk_smaller_than_the_limit(small_disk: Path) -> None:
     with pytest.raises(StorageFull):
         cache.get(_name(3), fetch)  # the other one may be in use
     assert _held(small_disk) == {_name(2)}
-    assert list(cache.aside.iterdir()) == []
+    assert list(cache.temporary_dir.iterdir()) == []
 
 
 def _use_at_random(folder: Path, seed: int, fetched: "Queue[int]") -> None:
     module.PIN_SECONDS = 0.3
     cache, rng, fetches = Cache(folder, limit=5 * _SIZE), random.Random(seed), 0
 
-    def fetch(number: int, aside: Path) -> None:
+    def fetch(number: int, target: Path) -> None:
         nonlocal fetches
         fetches += 1
-        aside.write_bytes(_data(number))
+        target.write_bytes(_data(number))
 
     for _ in range(_USES):
         number, asked = rng.randrange(_NUMBERS), time.time()
@@ -163,7 +163,7 @@ def _use_at_random(folder: Path, seed: int, fetched: "Queue[int]") -> None:
         try:
             assert path.read_bytes() == _data(number)
         except FileNotFoundError:
-            assert time.time() - asked > 0.3  # the machine was busy with something else
+            assert time.time() - asked > 0.3  # the machine was busy
         time.sleep(0.01)
     fetched.put(fetches)
 
@@ -180,5 +180,5 @@ def test_processes_share_the_folder(tmp_path: Path) -> None:
     for worker in workers:
         worker.join(LONG_SECONDS)
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
-    assert fetches > _NUMBERS  # some had to go and to be fetched again
+    assert fetches > _NUMBERS  # some were evicted and fetched again
     assert list((tmp_path / "tmp").iterdir()) == []

@@ -1,4 +1,4 @@
-"""What every storage does: a key holds a whole file or nothing, whatever happens meanwhile."""
+"""What every storage does: a key holds a whole file or nothing at any time."""
 
 import hashlib
 import time
@@ -11,10 +11,11 @@ from numpy.lib.format import open_memmap
 
 from app.core.platform.errors import StorageCorrupt
 from app.core.platform.settings import Settings
-from app.core.storage import Storage, blob_key
+from app.core.storage import Storage
+from app.core.storage.keys import blob_key
 
 
-def _aside(settings: Settings) -> list[Path]:
+def _temporary_files(settings: Settings) -> list[Path]:
     return list(settings.temporary_dir.iterdir())
 
 
@@ -22,7 +23,7 @@ def _keys(storage: Storage, folder: str) -> list[str]:
     return sorted(file.key for file in storage.list(folder))
 
 
-def test_what_was_written_is_read(storage: Storage, any_storage_settings: Settings) -> None:
+def test_a_written_file_is_read(storage: Storage, any_storage_settings: Settings) -> None:
     assert not storage.exists("a/b")
     storage.write("a/b", b"data")
     assert storage.exists("a/b")
@@ -32,7 +33,7 @@ def test_what_was_written_is_read(storage: Storage, any_storage_settings: Settin
     assert storage.read("a/b") == b"others"
     assert storage.path("a/b").read_bytes() == b"others"
     assert storage.size("a/b") == 6
-    assert _aside(any_storage_settings) == []
+    assert _temporary_files(any_storage_settings) == []
 
 
 @pytest.mark.parametrize("data", [b"", b"x", bytes(range(256)) * 50_000])  # one in parts
@@ -55,7 +56,7 @@ def test_names_with_any_letters(storage: Storage, name: str) -> None:
     assert not storage.exists(f"exports/job/{name}")
 
 
-def test_nothing_is_there_before_the_end(storage: Storage) -> None:
+def test_a_key_is_empty_until_the_block_ends(storage: Storage) -> None:
     with storage.writing("key") as file:
         file.write(b"half")
         file.flush()
@@ -83,10 +84,10 @@ def test_a_failing_block_leaves_nothing(storage: Storage, any_storage_settings: 
     with pytest.raises(RuntimeError, match="stop"):
         fail()
     assert storage.read("key") == b"old"
-    assert _aside(any_storage_settings) == []
+    assert _temporary_files(any_storage_settings) == []
 
 
-def test_the_first_of_several_writers_wins_if_asked_for(storage: Storage) -> None:
+def test_without_replace_the_first_writer_wins(storage: Storage) -> None:
     def write(number: int) -> None:
         with storage.writing("listing", replace=False) as file:
             file.write(bytes([number]) * 100)
@@ -100,7 +101,7 @@ def test_the_first_of_several_writers_wins_if_asked_for(storage: Storage) -> Non
     assert storage.path("listing").read_bytes() == first
 
 
-def test_a_finished_file_is_taken_in(storage: Storage, tmp_path: Path) -> None:
+def test_a_finished_file_is_moved_in(storage: Storage, tmp_path: Path) -> None:
     for number in range(2):
         path = tmp_path / "finished"
         path.write_bytes(b"finished" * number)
@@ -109,7 +110,7 @@ def test_a_finished_file_is_taken_in(storage: Storage, tmp_path: Path) -> None:
         assert storage.path("uploads/up_1").read_bytes() == b"finished" * number
 
 
-def test_what_is_not_there(storage: Storage) -> None:
+def test_missing_keys(storage: Storage) -> None:
     for use in (storage.read, storage.path, storage.size):
         with pytest.raises(FileNotFoundError):
             use("none/here")
@@ -120,7 +121,7 @@ def test_what_is_not_there(storage: Storage) -> None:
     assert storage.delete_unless_young("none/here", time.time())
 
 
-def test_a_folder_is_no_file(storage: Storage) -> None:
+def test_a_folder_is_not_a_file(storage: Storage) -> None:
     storage.write("folder/file", b"x")
     with pytest.raises(FileNotFoundError):
         storage.path("folder")
@@ -143,10 +144,10 @@ def test_more_files_than_fit_a_page(storage: Storage) -> None:
     keys = [f"many/{number % 7}/{number:04d}" for number in range(1100)]
     for key in keys:
         batch.write(key, key.encode())
-    batch.keep()
+    batch.flush()
     assert _keys(storage, "many") == sorted(keys)
     assert [storage.read(key).decode() for key in keys[::100]] == keys[::100]
-    batch.keep()  # nothing waits: nothing happens
+    batch.flush()  # nothing is pending
     storage.delete_folder("many")
     assert _keys(storage, "many") == []
 
@@ -161,7 +162,7 @@ def test_a_key_that_leaves_the_storage_is_refused(storage: Storage, key: str) ->
         list(storage.list(key))
 
 
-def test_only_what_is_old_goes(storage: Storage) -> None:
+def test_only_old_files_are_deleted(storage: Storage) -> None:
     storage.write("file", b"x")
     found = storage.stat("file")
     assert found is not None
@@ -172,7 +173,7 @@ def test_only_what_is_old_goes(storage: Storage) -> None:
     assert not storage.exists("file")
 
 
-def test_bytes_that_are_not_those_of_their_name_are_not_given_out(storage: Storage) -> None:
+def test_bytes_that_do_not_match_their_hash_are_not_returned(storage: Storage) -> None:
     sha256 = hashlib.sha256(b"good").hexdigest()
     storage.write(blob_key(sha256), b"good")
     assert storage.read(blob_key(sha256)) == b"good"
@@ -181,7 +182,7 @@ def test_bytes_that_are_not_those_of_their_name_are_not_given_out(storage: Stora
         storage.read(blob_key(sha256))
 
 
-def test_other_errors_keep_their_name(storage: Storage) -> None:
+def test_other_errors_are_passed_on(storage: Storage) -> None:
     with pytest.raises(PermissionError), storage.writing("key"):
         raise PermissionError(13, "not allowed")
     assert not storage.exists("key")

@@ -1,4 +1,4 @@
-"""A folder: full disks, and what is left aside. What every storage does is in test_contract."""
+"""A local folder: full disks and temporary files. test_contract has what all storages do."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from app.core.platform.errors import StorageFull
-from app.core.storage import LocalStorage, blob_key
+from app.core.storage import LocalStorage
+from app.core.storage.keys import blob_key
 
 _FULL_DEVICE = Path("/dev/full")  # every write to it fails like on a full disk
 
@@ -16,7 +17,7 @@ def storage(tmp_path: Path) -> LocalStorage:
     return LocalStorage(tmp_path / "blobs")
 
 
-def _aside(storage: LocalStorage) -> list[Path]:
+def _temporary_files(storage: LocalStorage) -> list[Path]:
     return list((storage.root / "tmp").iterdir())
 
 
@@ -27,31 +28,31 @@ def test_a_key_that_leaves_the_folder_is_refused(storage: LocalStorage, key: str
             use(key)
     with pytest.raises(ValueError, match="leaves the storage folder"):
         storage.write(key, b"x")
-    assert _aside(storage) == []
+    assert _temporary_files(storage) == []
 
 
-def test_a_link_does_not_lead_out(storage: LocalStorage, tmp_path: Path) -> None:
+def test_a_link_out_of_the_folder_is_refused(storage: LocalStorage, tmp_path: Path) -> None:
     (storage.root / "link").symlink_to(tmp_path)
     with pytest.raises(ValueError, match="leaves the storage folder"):
         storage.write("link/file", b"x")
 
 
 @pytest.mark.parametrize("key", ["", ".", "tmp", "a/..", "../outside", "/etc"])
-def test_a_folder_that_is_not_a_keys_is_not_deleted(storage: LocalStorage, key: str) -> None:
+def test_a_folder_outside_the_keys_is_not_deleted(storage: LocalStorage, key: str) -> None:
     storage.write("kept", b"x")
     with pytest.raises(ValueError, match="folder"):
         storage.delete_folder(key)
     assert storage.exists("kept")
 
 
-def test_no_space_left_is_said_so(storage: LocalStorage) -> None:
+def test_a_full_disk_raises_storage_full(storage: LocalStorage) -> None:
     storage.write("old", b"old")
     full = _FULL_DEVICE.open("wb", buffering=0)
     with pytest.raises(StorageFull, match="full"), full, storage.writing("new"):
         full.write(b"x")
     assert not storage.exists("new")
     assert storage.read("old") == b"old"
-    assert _aside(storage) == []
+    assert _temporary_files(storage) == []
 
 
 def test_a_really_full_disk_keeps_old_data(small_disk: Path) -> None:
@@ -62,40 +63,40 @@ def test_a_really_full_disk_keeps_old_data(small_disk: Path) -> None:
             storage.write("new", b"n" * 600_000)
     assert not storage.exists("new")
     assert storage.read("old") == b"o" * 600_000
-    assert _aside(storage) == []
+    assert _temporary_files(storage) == []
     storage.delete("old")
     storage.write("new", b"n" * 600_000)
     assert storage.read("new") == b"n" * 600_000
 
 
-def test_clean_removes_only_what_is_old(storage: LocalStorage) -> None:
+def test_clean_deletes_only_old_files(storage: LocalStorage) -> None:
     for name, age in (("stale", 1000.0), ("fresh", 1.0)):
         path = storage.root / "tmp" / name
         path.write_bytes(b"x")
         os.utime(path, (10_000.0 - age, 10_000.0 - age))
     assert storage.clean(older_than_seconds=500.0, now=10_000.0) == 1
-    assert [path.name for path in _aside(storage)] == ["fresh"]
+    assert [path.name for path in _temporary_files(storage)] == ["fresh"]
 
 
 def test_blobs_are_spread_over_folders() -> None:
     assert blob_key("abcd") == "sha256/ab/abcd"
 
 
-def test_a_batch_appears_whole_when_it_is_kept(tmp_path: Path) -> None:
+def test_a_batch_is_stored_when_it_is_flushed(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     batch = storage.batch()
     for number in range(20):
         batch.write(f"folder{number % 3}/{number}", bytes([number]))
     assert not any(storage.exists(f"folder{number % 3}/{number}") for number in range(20))
-    batch.keep()
+    batch.flush()
     assert [storage.read(f"folder{n % 3}/{n}") for n in range(20)] == [
         bytes([n]) for n in range(20)
     ]
     assert list((tmp_path / "tmp").iterdir()) == []
-    batch.keep()  # nothing waits: nothing happens
+    batch.flush()  # nothing is pending
 
 
-def test_a_batch_on_a_full_disk_says_so(small_disk: Path) -> None:
+def test_a_batch_on_a_full_disk_raises_storage_full(small_disk: Path) -> None:
     batch = LocalStorage(small_disk).batch()
 
     def fill() -> None:
@@ -106,7 +107,7 @@ def test_a_batch_on_a_full_disk_says_so(small_disk: Path) -> None:
         fill()
 
 
-def test_a_batch_that_finds_the_disk_full_leaves_nothing(small_disk: Path) -> None:
+def test_a_batch_on_a_full_disk_leaves_no_files(small_disk: Path) -> None:
     batch = LocalStorage(small_disk).batch()
     batch.write("a", bytes(600_000))
     with pytest.raises(StorageFull):

@@ -1,4 +1,4 @@
-"""A bucket: servers that are gone or lie, uploads that break off, and what is asked of it."""
+"""A bucket: unreachable servers, damaged data, failed uploads, and the number of requests."""
 
 import hashlib
 import os
@@ -8,7 +8,8 @@ import pytest
 
 from app.core.platform.errors import StorageCorrupt, StorageUnavailable
 from app.core.platform.settings import MiB, Settings
-from app.core.storage import Storage, blob_key, open_storage
+from app.core.storage import Storage, open_storage
+from app.core.storage.keys import blob_key
 from tests.buckets import new_bucket, s3_client
 from tests.conftest import MakeSettings
 from tests.core.storage.proxy import Proxy
@@ -27,7 +28,7 @@ def test_an_image_takes_one_put_and_one_get(s3: Storage, proxy: Proxy) -> None:
     batch = s3.batch()
     for data in images:
         batch.write(_blob(data), data)
-    batch.keep()
+    batch.flush()
     assert (proxy.count("PUT"), len(proxy.requests)) == (20, 20)
     proxy.requests.clear()
     assert [s3.read(_blob(data)) for data in images] == images
@@ -41,7 +42,7 @@ def test_a_copy_of_an_image_is_fetched_once(s3: Storage, proxy: Proxy) -> None:
     assert (proxy.count("GET"), len(proxy.requests)) == (1, 1)
 
 
-def test_who_wrote_an_artefact_does_not_fetch_it(s3: Storage, proxy: Proxy) -> None:
+def test_a_written_artifact_is_cached(s3: Storage, proxy: Proxy) -> None:
     with s3.writing("embeddings/e/features.npy") as file:
         file.write(b"features")
     proxy.requests.clear()
@@ -49,7 +50,7 @@ def test_who_wrote_an_artefact_does_not_fetch_it(s3: Storage, proxy: Proxy) -> N
     assert (proxy.count("HEAD"), len(proxy.requests)) == (1, 1)
 
 
-def test_a_file_that_is_taken_in_is_a_copy_at_once(
+def test_a_file_that_was_moved_in_is_cached(
     s3: Storage, s3_settings: Settings, proxy: Proxy
 ) -> None:
     grown = s3_settings.staging_dir / "up_1"
@@ -62,8 +63,10 @@ def test_a_file_that_is_taken_in_is_a_copy_at_once(
     assert (proxy.count("HEAD"), len(proxy.requests)) == (1, 1)
 
 
-def test_a_copy_is_as_new_as_the_file(s3: Storage, s3_settings: Settings, tmp_path: Path) -> None:
-    """Another host, which has copies of its own, writes in between."""
+def test_a_changed_file_is_fetched_again(
+    s3: Storage, s3_settings: Settings, tmp_path: Path
+) -> None:
+    """Another host with its own cache writes in between."""
     other = open_storage(s3_settings.model_copy(update={"data_dir": tmp_path / "other"}))
     for data in (b"first", b"second"):
         with other.writing("exports/job/file") as file:
@@ -76,7 +79,7 @@ def test_a_copy_is_as_new_as_the_file(s3: Storage, s3_settings: Settings, tmp_pa
 
 
 @pytest.mark.parametrize("key", [_blob(b"data" * 10), "models/m/model.safetensors"])
-def test_what_arrives_damaged_is_asked_for_again(s3: Storage, proxy: Proxy, key: str) -> None:
+def test_a_damaged_response_is_requested_again(s3: Storage, proxy: Proxy, key: str) -> None:
     s3.write(key, b"data" * 10)
     for use in (s3.read, lambda key: s3.path(key).read_bytes()):
         proxy.spoil = 1
@@ -85,19 +88,19 @@ def test_what_arrives_damaged_is_asked_for_again(s3: Storage, proxy: Proxy, key:
 
 
 @pytest.mark.parametrize("key", [_blob(b"data" * 10), "models/m/model.safetensors"])
-def test_what_is_damaged_is_neither_given_out_nor_kept(
+def test_a_damaged_file_is_neither_returned_nor_cached(
     s3: Storage, s3_settings: Settings, proxy: Proxy, key: str
 ) -> None:
     s3.write(key, b"data" * 10)
     for use in (s3.read, s3.path):
         proxy.spoil = 2
-        with pytest.raises(StorageCorrupt, match="not what was written"):
+        with pytest.raises(StorageCorrupt, match="is damaged"):
             use(key)
     assert _copies(s3_settings) == []
-    assert s3.path(key).read_bytes() == b"data" * 10  # only the way was bad
+    assert s3.path(key).read_bytes() == b"data" * 10  # only the transfer was damaged
 
 
-def test_what_another_tool_has_put_there_is_taken_as_it_is(
+def test_a_file_of_another_tool_is_read_without_a_checksum(
     s3: Storage, s3_settings: Settings, proxy: Proxy
 ) -> None:
     client, (bucket, prefix) = s3_client(proxy.url), s3_settings.storage_url[5:].split("/")
@@ -107,17 +110,17 @@ def test_what_another_tool_has_put_there_is_taken_as_it_is(
     assert s3.read("models/m/manifest.json") == b"restored"
     assert s3.path("models/m/manifest.json").read_bytes() == b"restored"
     with pytest.raises(StorageCorrupt):
-        s3.read(_blob(b"good"))  # its name tells
+        s3.read(_blob(b"good"))  # its key is its SHA-256
 
 
-def test_a_large_file_goes_in_parts_and_comes_in_pieces(
+def test_a_large_file_is_sent_in_parts_and_read_in_ranges(
     s3: Storage,
     s3_settings: Settings,
     proxy: Proxy,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.core.storage.s3._PIECE", 3 * MiB)
+    monkeypatch.setattr("app.core.storage.s3._RANGE_BYTES", 3 * MiB)
     data = os.urandom(11 * MiB + 7)
     with s3.writing("embeddings/e/features.npy") as file:
         file.write(data)
@@ -132,9 +135,7 @@ def test_a_large_file_goes_in_parts_and_comes_in_pieces(
     assert other.path("embeddings/e/features.npy").read_bytes() == data
 
 
-def test_an_upload_that_breaks_off_leaves_nothing(
-    s3: Storage, s3_settings: Settings, proxy: Proxy
-) -> None:
+def test_a_failed_upload_leaves_nothing(s3: Storage, s3_settings: Settings, proxy: Proxy) -> None:
     def upload() -> None:
         with s3.writing("models/m/model.safetensors") as file:
             file.write(bytes(12 * MiB))
@@ -164,7 +165,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(
         lambda storage: storage.delete_folder("folder"),
     ],
 )
-def test_a_server_that_is_gone(make_settings: MakeSettings, use: object) -> None:
+def test_an_unreachable_server(make_settings: MakeSettings, use: object) -> None:
     settings = make_settings(
         storage_url="s3://bucket", s3_endpoint="http://127.0.0.1:9", s3_access_key="a",
         s3_secret_key="b",
@@ -174,7 +175,7 @@ def test_a_server_that_is_gone(make_settings: MakeSettings, use: object) -> None
     assert "127.0.0.1" not in caught.value.detail
 
 
-def test_a_batch_fails_if_one_of_it_does(make_settings: MakeSettings) -> None:
+def test_a_batch_fails_if_one_put_fails(make_settings: MakeSettings) -> None:
     settings = make_settings(
         storage_url="s3://bucket", s3_endpoint="http://127.0.0.1:9", s3_access_key="a",
         s3_secret_key="b",
@@ -183,16 +184,16 @@ def test_a_batch_fails_if_one_of_it_does(make_settings: MakeSettings) -> None:
     batch.write(_blob(b"x"), b"x")
     for _ in range(2):
         with pytest.raises(StorageUnavailable):
-            batch.keep()
+            batch.flush()
 
 
-def test_a_bucket_that_is_not_there(s3_url: str, make_settings: MakeSettings) -> None:
+def test_a_missing_bucket(s3_url: str, make_settings: MakeSettings) -> None:
     settings = make_settings(**new_bucket(s3_url) | {"storage_url": "s3://no-such-bucket/x"})
     with pytest.raises(StorageUnavailable, match="does not exist"):
         open_storage(settings).write("key", b"x")
 
 
-def test_what_crashed_writers_left_is_removed(s3: Storage, s3_settings: Settings) -> None:
+def test_temporary_files_of_crashed_writers_are_deleted(s3: Storage, s3_settings: Settings) -> None:
     for name, age in (("stale", 1000.0), ("fresh", 1.0)):
         path = s3_settings.temporary_dir / name
         path.write_bytes(b"x")

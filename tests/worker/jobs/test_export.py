@@ -24,7 +24,7 @@ from app.core.platform.errors import (
 )
 from app.core.platform.tables import EXCLUDED, Clustering, Dataset, Export, Job
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.core.labeled_rows import State, add_images, store_history
 from tests.images import png_bytes
 from tests.worker.conftest import Claimed
@@ -203,7 +203,7 @@ def test_a_full_disk(
     clustering = add_clustering(runtime)
     job = add_job(runtime, clustering, format_)
     (small_disk / "filler").write_bytes(b"x" * 1_048_576)
-    monkeypatch.setattr(runtime.storage, "_aside", small_disk)
+    monkeypatch.setattr(runtime.storage, "_temporary_dir", small_disk)
     with pytest.raises(StorageFull):
         run_export(claimed(runtime, job.id))
     assert [path.name for path in small_disk.iterdir()] == ["filler"]

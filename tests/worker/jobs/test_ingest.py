@@ -11,7 +11,7 @@ from app.core.platform.errors import (
 )
 from app.core.platform.tables import Dataset, DatasetIssue, Image, Job
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from tests.conftest import MakeSettings
 from tests.hostile_images import deep_png, jpeg_of_scans, tiff_of_pages, webp_claiming
 from tests.images import jpeg_bytes, png_bytes, tar_of, zip_of

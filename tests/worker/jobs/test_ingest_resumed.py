@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import func, select
 
 from app.core.datasets.rows import create_dataset
-from app.core.datasets.sources.listings import listing_key
 from app.core.jobs.lifecycle import claim
 from app.core.jobs.requests.ingest import create_ingest_job
 from app.core.platform.tables import Dataset, Image, Job
 from app.core.runtime import Runtime
+from app.core.storage.keys import listing_key
 from tests.conftest import MakeSettings
 from tests.images import jpeg_bytes
 from tests.waiting import wait_until

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from app.core.clusterings.operations import Rename, perform
+from app.core.clusterings.operations import Rename, apply_operation
 from app.core.jobs.requests.predict import PredictRequest
 from app.core.platform.errors import DatasetNotReady, ModelIntegrity, NotFound
 from app.core.platform.tables import Cluster, Clustering, Dataset, Job
@@ -31,7 +31,7 @@ def trained(any_runtime: Runtime, claimed: Claimed) -> Job:
     run_cluster(claimed(any_runtime, job.id))
     with any_runtime.db.write() as session:
         clustering = session.scalars(select(Clustering)).one()
-        perform(session, "default", clustering.id, Rename(cluster_id=1, label="warm"))
+        apply_operation(session, "default", clustering.id, Rename(cluster_id=1, label="warm"))
     return job
 
 

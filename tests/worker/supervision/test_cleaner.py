@@ -1,20 +1,19 @@
-"""The sweep that removes what nothing refers to."""
+"""The cleanup that the worker runs."""
 
 import time
 
 import pytest
 
-from app.core.datasets.uploads import create_upload, upload_key
+from app.core.datasets.uploads import create_upload
 from app.core.platform.tables import BlobDeletion
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
-from app.core.storage.gc.collector import parts
+from app.core.storage.deletion.collector import Collector, parts
+from app.core.storage.keys import blob_key, upload_key
 from tests.conftest import MakeSettings
-from worker.supervision import cleaner as cleaning
 from worker.supervision.cleaner import Cleaner
 
 
-def test_everything_that_is_due_goes_in_one_round(make_settings: MakeSettings) -> None:
+def test_everything_that_is_due_is_deleted_in_one_round(make_settings: MakeSettings) -> None:
     runtime = Runtime(make_settings(delete_grace_seconds=0))
     sha256 = "ab" * 32
     runtime.storage.write(blob_key(sha256), b"x")
@@ -29,7 +28,7 @@ def test_everything_that_is_due_goes_in_one_round(make_settings: MakeSettings) -
     runtime.db.dispose()
 
 
-def test_lost_files_are_looked_for_a_folder_a_minute(
+def test_one_folder_a_minute_is_collected(
     make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = Runtime(make_settings())
@@ -51,11 +50,11 @@ def test_lost_files_are_looked_for_a_folder_a_minute(
     runtime.db.dispose()
 
 
-def test_a_broken_disk_does_not_end_the_sweep(
+def test_a_broken_disk_does_not_end_the_cleanup(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_runtime: Runtime) -> int:
+    def broken(_collector: Collector) -> int:
         raise OSError("disk")
 
-    monkeypatch.setattr(cleaning, "delete_scheduled_blobs", broken)
+    monkeypatch.setattr(Collector, "delete_scheduled_blobs", broken)
     assert Cleaner(runtime)() == 0

@@ -12,7 +12,7 @@ from app.core.jobs.finished import retry_job
 from app.core.jobs.requests.cluster import ClusterRequest
 from app.core.platform.tables import Image, Job
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 from app.core.storage.local import LocalStorage
 from temi.backbones.catalog import DEFAULT_BACKBONE
 from tests.conftest import MakeSettings
@@ -52,7 +52,7 @@ def block_first_image(runtime: Runtime, dataset_id: str) -> Path:
 def block(runtime: Runtime, key: str) -> Path:
     """A pipe without a writer in the place of a file."""
     assert isinstance(runtime.storage, LocalStorage)
-    path = runtime.storage.place(key)
+    path = runtime.storage.resolve(key)
     path.unlink()
     os.mkfifo(path)
     return path

@@ -1,5 +1,6 @@
-"""What people do to a clustering. Each operation makes one revision and can be taken back."""
+"""Operations of users on a clustering. Each creates one revision and can be undone."""
 
+from app.core.clusterings.operations.apply import apply_operation, check_revision
 from app.core.clusterings.operations.kinds import (
     Exclude,
     Merge,
@@ -9,7 +10,6 @@ from app.core.clusterings.operations.kinds import (
     Split,
     Undo,
 )
-from app.core.clusterings.operations.perform import check_revision, perform
 
 __all__ = [
     "Exclude",
@@ -19,6 +19,6 @@ __all__ = [
     "Rename",
     "Split",
     "Undo",
+    "apply_operation",
     "check_revision",
-    "perform",
 ]

@@ -1,4 +1,4 @@
-"""The kinds of operations, and what each does to the clusters and images."""
+"""The kinds of operations, and how each changes clusters and images."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from app.core.clusterings.operations.edit import Edit, chunked
-from app.core.clusterings.splitting import Division
+from app.core.clusterings.operations.editor import ClusteringEditor, chunked
+from app.core.clusterings.splitting import SplitPlan
 from app.core.platform.errors import InvalidRequest, RevisionStale
 from app.core.platform.tables import EXCLUDED, Assignment
 
@@ -19,22 +19,22 @@ class Rename:
     cluster_id: int
     label: str
 
-    def apply(self, edit: Edit) -> dict[str, Any]:
-        (cluster,) = edit.clusters("cluster_id", [self.cluster_id])
-        edit.change(cluster, label=self.label, active=True)
+    def apply(self, editor: ClusteringEditor) -> dict[str, Any]:
+        (cluster,) = editor.clusters("cluster_id", [self.cluster_id])
+        editor.change(cluster, label=self.label, active=True)
         return {"cluster_id": self.cluster_id, "label": self.label}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Merge:
     cluster_ids: Sequence[int]
-    into: int | None = None  # the largest
-    label: str | None = None  # as it is
+    into: int | None = None  # None: the largest
+    label: str | None = None  # None: unchanged
 
-    def apply(self, edit: Edit) -> dict[str, Any]:
+    def apply(self, editor: ClusteringEditor) -> dict[str, Any]:
         if len(set(self.cluster_ids)) < len(self.cluster_ids):
             raise InvalidRequest.field("cluster_ids", "names a cluster twice")
-        clusters = edit.clusters("cluster_ids", self.cluster_ids)
+        clusters = editor.clusters("cluster_ids", self.cluster_ids)
         if self.into is not None and self.into not in self.cluster_ids:
             raise InvalidRequest.field("into", "must be one of cluster_ids")
         into = self.into
@@ -43,9 +43,9 @@ class Merge:
         others = [number for number in self.cluster_ids if number != into]
         for cluster in clusters:
             is_target = cluster.cluster_id == into
-            edit.change(cluster, label=self.label if is_target else None, active=is_target)
+            editor.change(cluster, label=self.label if is_target else None, active=is_target)
         for chunk in chunked(others):
-            edit.move(Assignment.cluster_id.in_(chunk), into)
+            editor.move(Assignment.cluster_id.in_(chunk), into)
         return {"cluster_ids": list(self.cluster_ids), "into": into, "label": self.label}
 
 
@@ -54,18 +54,18 @@ class Split:
     cluster_id: int
     parts: int = 2
     seed: int = 0
-    division: Division | None = None  # who goes where, found before the clustering was locked
+    plan: SplitPlan | None = None  # computed before the clustering was locked
 
-    def apply(self, edit: Edit) -> dict[str, Any]:
-        (cluster,) = edit.clusters("cluster_id", [self.cluster_id])
-        if self.division is None or self.division.revision != edit.clustering.revision:
-            raise RevisionStale("The clustering was changed while the split was prepared.")
-        edit.change(cluster, active=True)
-        for number, members in enumerate(self.division.leaving, start=2):
+    def apply(self, editor: ClusteringEditor) -> dict[str, Any]:
+        (cluster,) = editor.clusters("cluster_id", [self.cluster_id])
+        if self.plan is None or self.plan.revision != editor.clustering.revision:
+            raise RevisionStale("The clustering was changed while the split was computed; retry.")
+        editor.change(cluster, active=True)
+        for number, members in enumerate(self.plan.new_clusters, start=2):
             suffix = f" ({number})"
-            new = edit.add_cluster(cluster.label[: MAX_LABEL - len(suffix)] + suffix)
+            new = editor.add_cluster(cluster.label[: MAX_LABEL - len(suffix)] + suffix)
             for chunk in chunked(members):
-                edit.move_images([image_id.decode() for image_id in chunk], new)
+                editor.move_images([image_id.decode() for image_id in chunk], new)
         return {"cluster_id": self.cluster_id, "parts": self.parts, "seed": self.seed}
 
 
@@ -73,17 +73,17 @@ class Split:
 class Move:
     image_ids: Sequence[str]
     cluster_id: int | None = None
-    new_cluster: str | None = None  # its label, if the images are to have one of their own
+    new_cluster: str | None = None  # the label of a new cluster
 
-    def apply(self, edit: Edit) -> dict[str, Any]:
-        ids = _known_images(edit, self.image_ids)
+    def apply(self, editor: ClusteringEditor) -> dict[str, Any]:
+        ids = _known_images(editor, self.image_ids)
         if self.new_cluster is not None:
-            to = edit.add_cluster(self.new_cluster)
+            to = editor.add_cluster(self.new_cluster)
         elif self.cluster_id is not None:
-            to = edit.clusters("cluster_id", [self.cluster_id])[0].cluster_id
+            to = editor.clusters("cluster_id", [self.cluster_id])[0].cluster_id
         else:
             raise InvalidRequest.field("cluster_id", "or new_cluster must be given")
-        edit.move_images(ids, to)
+        editor.move_images(ids, to)
         return {"images": len(ids), "cluster_id": to, "new_cluster": self.new_cluster}
 
 
@@ -91,29 +91,29 @@ class Move:
 class Exclude:
     image_ids: Sequence[str]
 
-    def apply(self, edit: Edit) -> dict[str, Any]:
-        ids = _known_images(edit, self.image_ids)
-        edit.move_images(ids, EXCLUDED)
+    def apply(self, editor: ClusteringEditor) -> dict[str, Any]:
+        ids = _known_images(editor, self.image_ids)
+        editor.move_images(ids, EXCLUDED)
         return {"images": len(ids)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Undo:
-    """Takes back the newest operation that still holds."""
+    """Undoes the newest operation that is not undone."""
 
 
 Operation = Rename | Merge | Split | Move | Exclude | Undo
 
 
-def _known_images(edit: Edit, image_ids: Sequence[str]) -> list[str]:
-    """Each once. The first that is not in this clustering is told."""
+def _known_images(editor: ClusteringEditor, image_ids: Sequence[str]) -> list[str]:
+    """The ids without duplicates; raises an error for one that is not in the clustering."""
     unique = list(dict.fromkeys(image_ids))
     known: set[str] = set()
     for chunk in chunked(unique):
         known.update(
-            edit.session.scalars(
+            editor.session.scalars(
                 select(Assignment.image_id).where(
-                    Assignment.clustering_id == edit.clustering.id, Assignment.image_id.in_(chunk)
+                    Assignment.clustering_id == editor.clustering.id, Assignment.image_id.in_(chunk)
                 )
             )
         )

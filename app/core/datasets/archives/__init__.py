@@ -1,7 +1,7 @@
-"""Zip and tar uploads, member by member, with every count and size checked on real bytes.
+"""Reads zip and tar uploads member by member, and checks every count and size on real bytes.
 
-No library that reads a whole header or directory at once gets an upload before its sizes are
-checked: memory does not grow with the number of members or with what their headers claim.
+Sizes are checked before a library that reads a whole header or directory gets the upload: memory
+does not grow with the number of members or with what their headers claim.
 """
 
 from app.core.datasets.archives.limits import ArchiveLimits
@@ -9,8 +9,8 @@ from app.core.datasets.archives.reading import (
     HEAD_BYTES,
     archive_kind,
     check_archive,
+    has_small_directory,
     is_archive_head,
-    is_checked_at_once,
     member_count,
     read_members,
 )
@@ -20,8 +20,8 @@ __all__ = [
     "ArchiveLimits",
     "archive_kind",
     "check_archive",
+    "has_small_directory",
     "is_archive_head",
-    "is_checked_at_once",
     "member_count",
     "read_members",
 ]

@@ -1,4 +1,4 @@
-"""What an archive may ask for, and the account of what has come out of it."""
+"""Limits of archives, and the count of the bytes that were unpacked."""
 
 import io
 import re
@@ -15,21 +15,21 @@ from app.core.platform.errors import (
 )
 from app.core.platform.settings import Settings
 
-BLOCK = 64 * 1024  # bytes that are unpacked before they are counted
+BLOCK = 64 * 1024  # bytes that are unpacked at a time
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _RATIO_SLACK = 16 * 1024 * 1024  # small archives may expand further than the ratio allows
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveLimits:
-    """Each is a setting; app/core/platform/settings.py has the defaults and their reasons."""
+    """Settings of the same names; app/core/platform/settings/ingest.py explains the defaults."""
 
     max_members: int
     max_ratio: float
     max_member_bytes: int
     max_name_bytes: int
     max_header_bytes: int  # of a tar, before one member
-    max_entry_bytes: int  # of a zip's directory, for each member that it counts
+    max_entry_bytes: int  # of a zip's directory, per member
     max_window_bytes: int  # memory of an xz or zstd decompressor
 
     @classmethod
@@ -46,27 +46,27 @@ class ArchiveLimits:
 
 
 class Budget:
-    """Bytes that have really come out, against the bytes that were sent."""
+    """Counts the unpacked bytes against the size of the archive."""
 
-    def __init__(self, sent: int, limits: ArchiveLimits) -> None:
-        self._left = sent * limits.max_ratio + _RATIO_SLACK
+    def __init__(self, archive_bytes: int, limits: ArchiveLimits) -> None:
+        self._left = archive_bytes * limits.max_ratio + _RATIO_SLACK
         self._limits = limits
 
-    def spend(self, count: int) -> None:
+    def consume(self, count: int) -> None:
         self.check(count)
         self._left -= count
 
     def check(self, count: int) -> None:
-        """Refuse at once what is announced to be more than may still come out."""
+        """Raises ArchiveTooLarge if fewer bytes are left; for sizes that a header claims."""
         if count > self._left:
             raise ArchiveTooLarge(
                 f"The archive expands to more than {self._limits.max_ratio:g} times its size."
             )
 
 
-def collect(blocks: Iterable[bytes], limits: ArchiveLimits) -> bytes:
-    """The content of one member, if it is no larger than a member may be."""
-    content = io.BytesIO()  # hands its buffer over without a second copy
+def read_bounded(blocks: Iterable[bytes], limits: ArchiveLimits) -> bytes:
+    """The content of one member; raises ImageTooLarge above the limit."""
+    content = io.BytesIO()  # getvalue() shares its buffer, without a copy
     for block in blocks:
         content.write(block)
         if content.tell() > limits.max_member_bytes:
@@ -82,12 +82,12 @@ def checked_name(name: str, limits: ArchiveLimits) -> str:
         )
     parts = PurePosixPath(name.replace("\\", "/"))
     if parts.is_absolute() or ".." in parts.parts or _DRIVE.match(name):
-        raise ArchiveUnsafePath(f"The member {shown(name)} points outside the archive.")
+        raise ArchiveUnsafePath(f"The member {quoted(name)} points outside the archive.")
     return storable_name(name)
 
 
-def shown(name: str) -> str:
-    """A name as an error tells it: errors stay short, however long the name is."""
+def quoted(name: str) -> str:
+    """The start of a name in quotes, for error messages."""
     return repr(storable_name(name[:200]))
 
 

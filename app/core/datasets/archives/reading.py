@@ -1,4 +1,4 @@
-"""Which kind of archive a file is, and its members."""
+"""Detects the kind of an archive and reads its members."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,25 +12,25 @@ from app.core.datasets.sources.base import Member
 from app.core.platform.errors import ArchiveInvalid, DatasetEmpty
 
 HEAD_BYTES = 512
-_CHECK_AT_ONCE = 4 * 1024 * 1024  # bytes of a directory; a longer one is checked while it is read
+_SMALL_DIRECTORY = 4 * 1024 * 1024  # bytes; a larger directory is checked by the job
 
 
 def check_archive(path: Path, limits: ArchiveLimits) -> None:
-    """What can be known at once about an upload, so that the sender hears of it in the answer."""
+    """The checks that are fast enough for the request; the job does the others."""
     if archive_kind(path) != "zip":
         return
     check_directory(_zip_end(path), limits)
-    if is_checked_at_once(path) and not sum(1 for _ in zip_entries(path, limits)):
-        raise DatasetEmpty("The archive holds no files.")
+    if has_small_directory(path) and not sum(1 for _ in zip_entries(path, limits)):
+        raise DatasetEmpty("The archive has no files.")
 
 
-def is_checked_at_once(path: Path) -> bool:
-    """Whether its members are few enough to be looked at while the sender waits."""
-    return archive_kind(path) == "zip" and _zip_end(path).size <= _CHECK_AT_ONCE
+def has_small_directory(path: Path) -> bool:
+    """Whether the request can check all entries of the zip."""
+    return archive_kind(path) == "zip" and _zip_end(path).size <= _SMALL_DIRECTORY
 
 
 def member_count(path: Path) -> int:
-    """How many members to expect, folders included; 0 if only reading it all would tell."""
+    """The number of members, with folders; 0 if it is not known before reading all."""
     return _zip_end(path).count if archive_kind(path) == "zip" else 0
 
 
@@ -43,12 +43,12 @@ def archive_kind(path: Path) -> str:
 
 
 def is_archive_head(head: bytes) -> bool:
-    """Whether a file that starts like this is taken as an archive."""
+    """Whether a file that starts with these bytes is an archive."""
     return _kind(head) is not None
 
 
 def read_members(path: Path, limits: ArchiveLimits) -> Iterator[Member]:
-    """The files in an archive, in order. A member must be read before the next is asked for."""
+    """The files of an archive, in order. Read a member before you advance to the next."""
     if archive_kind(path) == "zip":
         yield from read_zip(path, limits)
     else:

@@ -1,4 +1,4 @@
-"""The bytes inside a compressed tar, a bounded piece at a time, with bounded memory."""
+"""Decompresses a tar in blocks, with bounded memory."""
 
 import bz2
 import lzma
@@ -15,17 +15,24 @@ from app.core.platform.errors import ArchiveInvalid, ArchiveRejected, ArchiveToo
 
 GZIP, BZIP2, XZ, ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 MAGICS = (GZIP, BZIP2, XZ, ZSTD)
-BROKEN = (zlib.error, lzma.LZMAError, zstandard.ZstdError, EOFError, OSError, ValueError)
+DECOMPRESSION_ERRORS = (
+    zlib.error,
+    lzma.LZMAError,
+    zstandard.ZstdError,
+    EOFError,
+    OSError,
+    ValueError,
+)
 _INPUT = 16 * 1024
-# Data that is real comes out larger than it went in, apart from frames and checksums. Without this
-# rule, millions of empty streams, padding or a name of gigabytes in a gzip header would be read.
+# Real data unpacks to more bytes than it was packed to, apart from frames and checksums. Without
+# this rule, millions of empty streams, padding or gigabytes of a gzip header would be read.
 _IDLE_SHARE = 1.25
-_IDLE_SLACK = 2 * 1024 * 1024  # bzip2 takes up to 900 kB before its first byte comes out
+_IDLE_SLACK = 2 * 1024 * 1024  # bzip2 reads up to 900 kB before it returns the first byte
 
 
-def refusal(error: Exception, limits: ArchiveLimits) -> ArchiveRejected:
-    """Why a tar cannot be read, in the words of the service."""
-    if "memory" in str(error).lower():  # of liblzma and of zstd, which have no code for it
+def tar_error(error: Exception, limits: ArchiveLimits) -> ArchiveRejected:
+    """Translates an error of a decompressor."""
+    if "memory" in str(error).lower():  # liblzma and zstd have no code for it
         return ArchiveTooLarge(
             f"Unpacking the archive needs a window of more than {limits.max_window_bytes:,} bytes "
             "(TEMI_MAX_ARCHIVE_WINDOW_BYTES); compress it with a smaller one."
@@ -48,7 +55,7 @@ class _Decompressor(Protocol):
 
 
 class TarStream(AbstractContextManager["TarStream"]):
-    """What is inside; every byte is paid for as it is read, headers and skipped members too."""
+    """The decompressed tar; counts every byte that is read, also of headers and skipped members."""
 
     def __init__(self, path: Path, limits: ArchiveLimits, budget: Budget) -> None:
         self._file = path.open("rb")
@@ -56,7 +63,7 @@ class TarStream(AbstractContextManager["TarStream"]):
         head = self._file.read(max(map(len, MAGICS)))
         self._file.seek(0)
         self.is_compressed = head.startswith(MAGICS)
-        self.hides_its_end = head.startswith(ZSTD)  # zstd does not tell if a frame is cut short
+        self.may_be_truncated = head.startswith(ZSTD)  # zstd does not report a truncated frame
         self._size = path.stat().st_size
         self._input = _Input(self._file)
         self._content = self._open(head, limits) if self.is_compressed else self._file
@@ -64,19 +71,19 @@ class TarStream(AbstractContextManager["TarStream"]):
 
     @property
     def left(self) -> int | None:
-        """Bytes up to the end, where they are known."""
+        """Bytes up to the end; None if the tar is compressed."""
         return None if self.is_compressed else self._size - self.position
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes; less only at the end."""
-        pieces, wanted = [], size
-        while wanted and (piece := self._content.read(wanted)):
-            self._budget.spend(len(piece))
-            self._input.produced += len(piece)
-            pieces.append(piece)
-            wanted -= len(piece)
-        self.position += size - wanted
-        return b"".join(pieces)
+        """Reads `size` bytes, or fewer at the end."""
+        blocks, left = [], size
+        while left and (block := self._content.read(left)):
+            self._budget.consume(len(block))
+            self._input.produced += len(block)
+            blocks.append(block)
+            left -= len(block)
+        self.position += size - left
+        return b"".join(blocks)
 
     def _open(self, head: bytes, limits: ArchiveLimits) -> Readable:
         if head.startswith(ZSTD):
@@ -84,14 +91,14 @@ class TarStream(AbstractContextManager["TarStream"]):
             source = cast(IO[bytes], self._input)  # only its `read` is called
             return decompressor.stream_reader(source, read_size=_INPUT, read_across_frames=True)
         if head.startswith(GZIP):
-            return _Streams(self._input, GZIP, _Gzip)
+            return _ConcatenatedStreams(self._input, GZIP, _Gzip)
         if head.startswith(BZIP2):
-            return _Streams(self._input, BZIP2, bz2.BZ2Decompressor)
+            return _ConcatenatedStreams(self._input, BZIP2, bz2.BZ2Decompressor)
 
         def new_xz() -> _Decompressor:
             return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=limits.max_window_bytes)
 
-        return _Streams(self._input, XZ, new_xz)
+        return _ConcatenatedStreams(self._input, XZ, new_xz)
 
     def __enter__(self) -> Self:
         return self
@@ -101,26 +108,26 @@ class TarStream(AbstractContextManager["TarStream"]):
 
 
 class _Input:
-    """The compressed file; refuses to go on where nothing comes out of what is read."""
+    """The compressed file; refuses data that unpacks to nothing."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._taken = 0
+        self._consumed = 0
         self.produced = 0
 
     def read(self, size: int) -> bytes:
-        if self._taken > self.produced * _IDLE_SHARE + _IDLE_SLACK:
+        if self._consumed > self.produced * _IDLE_SHARE + _IDLE_SLACK:
             raise ArchiveInvalid(
-                f"{self._taken:,} compressed bytes of the archive unpack to only "
+                f"{self._consumed:,} compressed bytes of the archive unpack to only "
                 f"{self.produced:,}; send a tar without padding or empty streams."
             )
         data = self._file.read(size)
-        self._taken += len(data)
+        self._consumed += len(data)
         return data
 
 
-class _Streams:
-    """Compressed streams one after another, as the formats allow; what follows them is ignored."""
+class _ConcatenatedStreams:
+    """Concatenated compressed streams, as the formats allow; trailing data is ignored."""
 
     def __init__(self, source: _Input, magic: bytes, new: Callable[[], _Decompressor]) -> None:
         self._source = source
@@ -138,15 +145,15 @@ class _Streams:
                 self._stream = self._new()
             elif self._stream.needs_input:
                 data = self._source.read(_INPUT)
-            found = self._stream.decompress(data, size)
-            if found:
-                return found
+            block = self._stream.decompress(data, size)
+            if block:
+                return block
             if not data and self._stream.needs_input and not self._stream.eof:
-                raise EOFError("the compressed data is cut short")
+                raise EOFError("the compressed data is truncated")
             data = b""
 
     def _next_stream(self) -> bytes:
-        """The start of what follows, without the zeros that may stand between."""
+        """The start of the next stream, after zero padding; empty if there is none."""
         rest = self._stream.unused_data.lstrip(b"\x00")
         while len(rest) < len(self._magic) and (more := self._source.read(_INPUT)):
             rest = (rest + more).lstrip(b"\x00")
@@ -154,7 +161,7 @@ class _Streams:
 
 
 class _Gzip:
-    """zlib with the interface of its younger sisters; it reads headers of any length in C."""
+    """zlib with the interface of the bz2 and lzma decompressors."""
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(31)

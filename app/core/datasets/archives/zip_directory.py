@@ -1,7 +1,7 @@
-"""The directory of a zip, read entry by entry.
+"""Reads the central directory of a zip entry by entry.
 
-Python's own reader makes an object of every entry when it opens the file: a gigabyte for a million
-of them, and as much for a directory that is longer than its closing record says.
+Python's own reader creates an object for every entry when it opens the file: a gigabyte for a
+million entries, also if the end record claims fewer.
 """
 
 import struct
@@ -9,27 +9,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from app.core.datasets.archives.limits import ArchiveLimits, damaged, shown, too_many_members
+from app.core.datasets.archives.limits import ArchiveLimits, damaged, quoted, too_many_members
 from app.core.platform.errors import ArchiveTooLarge
 
-_END = struct.Struct("<4s4H2LH")  # of the directory
+_END = struct.Struct("<4s4H2LH")  # end of central directory
 _END_64 = struct.Struct("<4sQ2H2L4Q")
-_LOCATOR_64 = struct.Struct("<4sLQL")  # of the record before
+_LOCATOR_64 = struct.Struct("<4sLQL")  # of the zip64 end record
 _ENTRY = struct.Struct("<4s6H3L5H2L")
-_LONGEST_COMMENT = 65_535
-_DIRECTORY_SLACK = 256 * 1024  # one name, extra field and comment of the largest size
-_IN_EXTRA = 0xFFFFFFFF  # a number that does not fit in its field stands in the extra field
+_MAX_COMMENT = 65_535
+_DIRECTORY_SLACK = 256 * 1024  # one name, extra field and comment of maximum size
+_IN_EXTRA = 0xFFFFFFFF  # the number does not fit and is in the extra field
 _UTF8 = 0x800
 
 
 @dataclass(frozen=True)
 class ZipEnd:
-    """What the record at the end of a zip says of its directory."""
+    """The end record of a zip."""
 
     start: int  # of the directory, in the file
     size: int
     count: int
-    shift: int  # bytes that were put before the archive; offsets do not count them
+    shift: int  # bytes before the archive, which offsets do not count
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ZipEntry:
     packed: int  # bytes in the archive
     size: int
     offset: int  # of its local header, in the file
-    mode: int  # of a file system that has such
+    mode: int  # Unix mode, if the writer set it
 
     @property
     def is_folder(self) -> bool:
@@ -49,14 +49,14 @@ class ZipEntry:
 
 
 def read_end(file: IO[bytes]) -> ZipEnd:
-    """The closing record, checked against the size of the file."""
+    """Reads the end record and checks it against the size of the file."""
     length = file.seek(0, 2)
-    base = max(0, length - _LONGEST_COMMENT - _END.size)
+    base = max(0, length - _MAX_COMMENT - _END.size)
     file.seek(base)
-    tail = file.read(_LONGEST_COMMENT + _END.size)
+    tail = file.read(_MAX_COMMENT + _END.size)
     at = _find_end(tail)
     if at is None:
-        raise damaged("zip", "it is cut short, its closing record is missing")
+        raise damaged("zip", "it is truncated: its end record is missing")
     *_, count, size, offset, _comment = _END.unpack_from(tail, at)
     stop = base + at
     if (large := _read_end_64(file, stop)) is not None:
@@ -64,12 +64,12 @@ def read_end(file: IO[bytes]) -> ZipEnd:
         stop -= _LOCATOR_64.size + _END_64.size
     start = stop - size
     if start < 0 or start < offset:
-        raise damaged("zip", f"its directory is to have {size:,} bytes, more than there are")
+        raise damaged("zip", f"its directory claims {size:,} bytes, more than the file has")
     return ZipEnd(start=start, size=size, count=count, shift=start - offset)
 
 
 def check_directory(end: ZipEnd, limits: ArchiveLimits) -> None:
-    """What the closing record tells, before anything of the directory is read."""
+    """Checks the end record before the directory is read."""
     if end.count > limits.max_members:
         raise too_many_members(limits)
     if end.size > end.count * limits.max_entry_bytes + _DIRECTORY_SLACK:
@@ -80,30 +80,32 @@ def check_directory(end: ZipEnd, limits: ArchiveLimits) -> None:
 
 
 def read_directory(file: IO[bytes], end: ZipEnd, limits: ArchiveLimits) -> Iterator[ZipEntry]:
-    """The entries in order. Nothing else may move the position of `file` meanwhile."""
+    """The entries in order. The position of `file` must not be changed meanwhile."""
     check_directory(end, limits)
     file.seek(end.start)
-    left, seen = end.size, 0
+    left, count = end.size, 0
     while left:
         head = file.read(min(left, _ENTRY.size))
         if len(head) < _ENTRY.size or not head.startswith(b"PK\x01\x02"):
-            raise damaged("zip", f"entry {seen + 1:,} of its directory is no entry")
+            raise damaged("zip", f"entry {count + 1:,} of its directory is invalid")
         fields = _ENTRY.unpack(head)
         lengths = fields[10:13]  # of name, extra field and comment
         left -= _ENTRY.size + sum(lengths)
-        seen += 1
+        count += 1
         if left < 0:
-            raise damaged("zip", f"entry {seen:,} of its directory is cut short")
-        if seen > limits.max_members:
+            raise damaged("zip", f"entry {count:,} of its directory is truncated")
+        if count > limits.max_members:
             raise too_many_members(limits)
         name, extra, _comment = (file.read(length) for length in lengths)
         yield _entry(fields, name, extra, end.shift)
-    if (seen - end.count) % 65_536:  # some writers of large archives count only up to there
-        raise damaged("zip", f"its directory has {seen:,} entries and claims {end.count:,}")
+    if (count - end.count) % 65_536:  # some writers count modulo 65,536
+        raise damaged(
+            "zip", f"its directory has {count:,} entries, and the end record claims {end.count:,}"
+        )
 
 
 def _find_end(tail: bytes) -> int | None:
-    """Where the closing record stands: the last one whose comment ends with the file."""
+    """The position of the end record: the last one whose comment ends with the file."""
     at = len(tail)
     while (at := tail.rfind(b"PK\x05\x06", 0, at)) >= 0:
         if len(tail) - at >= _END.size:
@@ -114,7 +116,7 @@ def _find_end(tail: bytes) -> int | None:
 
 
 def _read_end_64(file: IO[bytes], stop: int) -> tuple[int, int, int] | None:
-    """Count, size and offset from the record of large archives, if there is one."""
+    """Count, size and offset of the zip64 end record, if there is one."""
     start = stop - _LOCATOR_64.size - _END_64.size
     if start < 0:
         return None
@@ -123,7 +125,7 @@ def _read_end_64(file: IO[bytes], stop: int) -> tuple[int, int, int] | None:
     if record[_END_64.size :][:4] != b"PK\x06\x07":
         return None
     if not record.startswith(b"PK\x06\x06"):
-        raise damaged("zip", "the record of its size is missing")
+        raise damaged("zip", "its zip64 end record is missing")
     *_, count, size, offset = _END_64.unpack_from(record)
     return count, size, offset
 
@@ -145,7 +147,7 @@ def _entry(fields: tuple[int, ...], name: bytes, extra: bytes, shift: int) -> Zi
 
 
 def _large_numbers(numbers: list[int], extra: bytes, name: str) -> list[int]:
-    """Those that do not fit into their fields stand in the extra field, one after another."""
+    """Replaces numbers that do not fit into their fields with those of the zip64 extra field."""
     if _IN_EXTRA not in numbers:
         return numbers
     at = 0
@@ -158,4 +160,4 @@ def _large_numbers(numbers: list[int], extra: bytes, name: str) -> list[int]:
             if -1 not in found:
                 return found
         at += 4 + length
-    raise damaged("zip", f"the size of the member {shown(name)} is missing")
+    raise damaged("zip", f"the size of the member {quoted(name)} is missing")

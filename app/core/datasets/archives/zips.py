@@ -12,13 +12,13 @@ from app.core.datasets.archives.limits import (
     ArchiveLimits,
     Budget,
     checked_name,
-    collect,
     damaged,
     member_too_large,
-    shown,
+    quoted,
+    read_bounded,
 )
 from app.core.datasets.archives.zip_directory import ZipEntry, read_directory, read_end
-from app.core.datasets.sources.base import Member, is_litter
+from app.core.datasets.sources.base import Member, is_system_file
 from app.core.platform.errors import ArchiveInvalid, ArchiveUnsafePath, ImageUndecodable
 
 _STORED, _DEFLATED = 0, 8
@@ -45,19 +45,19 @@ def read_zip(path: Path, limits: ArchiveLimits) -> Iterator[Member]:
                 try:
                     return _read_entry(file, entry, limits, budget)
                 except (zlib.error, struct.error, OSError, ValueError) as error:
-                    raise ImageUndecodable(f"Cannot be unpacked: {error}") from error
+                    raise ImageUndecodable(f"It cannot be unpacked: {error}") from error
 
             yield Member(position, name, read)
 
 
 def zip_entries(path: Path, limits: ArchiveLimits) -> Iterator[tuple[str, ZipEntry]]:
-    """Name and entry of each file, checked as far as the directory tells."""
+    """Name and entry of each file, after all checks that the directory allows."""
     with path.open("rb") as directory:
         try:
             for entry in read_directory(directory, read_end(directory), limits):
                 name = checked_name(entry.name, limits)
                 _check_entry(entry)
-                if not entry.is_folder and not is_litter(name):
+                if not entry.is_folder and not is_system_file(name):
                     yield name, entry
         except (struct.error, OSError, ValueError) as error:
             raise damaged("zip", error) from error
@@ -65,13 +65,13 @@ def zip_entries(path: Path, limits: ArchiveLimits) -> Iterator[tuple[str, ZipEnt
 
 def _check_entry(entry: ZipEntry) -> None:
     if stat.S_ISLNK(entry.mode):
-        raise ArchiveUnsafePath(f"The member {shown(entry.name)} is a link.")
+        raise ArchiveUnsafePath(f"The member {quoted(entry.name)} is a link.")
     if entry.flags & _ENCRYPTED:
         raise ArchiveInvalid("The zip archive is encrypted; send it without a password.")
     if entry.method not in (_STORED, _DEFLATED) and not entry.is_folder:
         method = _METHODS.get(entry.method, f"method {entry.method}")
         raise ArchiveInvalid(
-            f"The member {shown(entry.name)} of the zip is compressed with {method}; "
+            f"The member {quoted(entry.name)} of the zip is compressed with {method}; "
             "members must be stored or deflated."
         )
 
@@ -79,7 +79,7 @@ def _check_entry(entry: ZipEntry) -> None:
 def _read_entry(file: IO[bytes], entry: ZipEntry, limits: ArchiveLimits, budget: Budget) -> bytes:
     if entry.size > limits.max_member_bytes:
         raise member_too_large(limits)
-    data = collect(_unpacked(file, entry, budget), limits)
+    data = read_bounded(_unpacked(file, entry, budget), limits)
     if len(data) != entry.size:
         raise ValueError(f"it has {len(data):,} bytes, not {entry.size:,}")
     if zlib.crc32(data) != entry.crc:
@@ -88,11 +88,11 @@ def _read_entry(file: IO[bytes], entry: ZipEntry, limits: ArchiveLimits, budget:
 
 
 def _unpacked(file: IO[bytes], entry: ZipEntry, budget: Budget) -> Iterator[bytes]:
-    """Counts what really comes out, whatever the directory claims, and stops where it is more."""
+    """Counts the unpacked bytes and stops if they exceed the size in the directory."""
     total = 0
     packed = _packed(file, entry)
     for block in packed if entry.method == _STORED else _inflated(packed):
-        budget.spend(len(block))
+        budget.consume(len(block))
         total += len(block)
         if total > entry.size:
             raise ValueError(f"it has more than the {entry.size:,} bytes that it claims")
@@ -101,7 +101,7 @@ def _unpacked(file: IO[bytes], entry: ZipEntry, budget: Budget) -> Iterator[byte
 
 def _packed(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
     if entry.offset > file.seek(0, 2):
-        raise ValueError("its header is to stand beyond the end of the file")
+        raise ValueError("its header is beyond the end of the file")
     file.seek(entry.offset)
     signature, *_, name_bytes, extra_bytes = _LOCAL.unpack(file.read(_LOCAL.size))
     if signature != b"PK\x03\x04":
@@ -122,7 +122,7 @@ def _inflated(blocks: Iterator[bytes]) -> Iterator[bytes]:
         while block and not inflate.eof:
             yield inflate.decompress(block, BLOCK)
             block = inflate.unconsumed_tail
-    while found := inflate.decompress(b"", BLOCK):  # what did not fit in the last block
-        yield found
+    while rest := inflate.decompress(b"", BLOCK):  # what did not fit in the last block
+        yield rest
     if not inflate.eof:
-        raise ValueError("the compressed data is cut short")
+        raise ValueError("the compressed data is truncated")

@@ -1,6 +1,6 @@
-"""Decoding of images that strangers made, within limits of time and memory that hold.
+"""Decodes untrusted images in processes with hard limits of time and memory.
 
-`headers` refuses by the header what would cost too much; `pixels` turns decoded pixels into upright
-RGB a strip at a time; `tasks` is what can be asked; `process` is the program that decodes, and
-`pool` keeps several of it: one that takes too long is killed, and another takes its place.
+`headers` refuses images that would cost too much; `pixels` turns decoded pixels into upright RGB in
+strips; `tasks` are the requests; `process` is the program that decodes; `client` is the parent's
+side of one process; `pool` keeps several, and replaces one that is killed.
 """

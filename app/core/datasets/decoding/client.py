@@ -1,4 +1,4 @@
-"""The parent's side of one process that decodes."""
+"""The parent's side of one decoder process."""
 
 import json
 import math
@@ -20,37 +20,37 @@ from app.core.datasets.decoding.headers import DecodeLimits, MiB
 
 PROGRAM = ("-m", "app.core.datasets.decoding.process")
 _START_SECONDS = 60.0  # a machine may be very busy
-# The kernel counts the seconds of its own time. Where other processes take most of the cores, an
-# ordinary image must not be refused; a process that sleeps must not be waited for without end.
+# The kernel limits CPU time. The wall-clock limit is higher, so that images are not refused on a
+# busy machine, and it ends processes that sleep.
 _CLOCK_FACTOR = 3.0
 _READ_BYTES = 64 * 1024
-_KEEP_BYTES = 4 * MiB  # of the shared file: to ask for its memory again would take longer
+_KEEP_BYTES = 4 * MiB  # of the shared file: allocating its memory again takes longer
 
 
 class DecodingTooSlow(Exception):
-    """The process was ended because of its time."""
+    """The process was killed after its time limit."""
 
 
 class DecoderDied(Exception):
-    """The process has ended by itself, or told something that makes no sense."""
+    """The process has ended unexpectedly, or sent an invalid result."""
 
 
 class DecoderProcess:
-    """One image at a time. After an exception it has to be ended."""
+    """Decodes one image at a time. End it after an exception."""
 
     def __init__(self, program: Sequence[str] = PROGRAM) -> None:
-        self._connection, theirs = socket.socketpair()
+        self._connection, child_end = socket.socketpair()
         self._shared = _open_shared_file()
         self._received = b""
         try:
-            with theirs:
+            with child_end:
                 self._process = subprocess.Popen(
                     [
                         sys.executable,
                         *program,
-                        *map(str, (theirs.fileno(), self._shared, os.getpid())),
+                        *map(str, (child_end.fileno(), self._shared, os.getpid())),
                     ],
-                    pass_fds=(theirs.fileno(), self._shared),
+                    pass_fds=(child_end.fileno(), self._shared),
                     stdin=subprocess.DEVNULL,
                     env=_environment(),
                 )
@@ -58,7 +58,7 @@ class DecoderProcess:
             self._connection.close()
             os.close(self._shared)
             raise
-        self.worn = False
+        self.must_restart = False
 
     @property
     def pid(self) -> int:
@@ -77,26 +77,26 @@ class DecoderProcess:
         slow_seconds: float,
         on_slow: Callable[[], None],
     ) -> tuple[dict[str, Any], memoryview]:
-        """The answer and its bytes; `on_slow` is called once it takes longer than that."""
+        """The result and its bytes; calls `on_slow` after `slow_seconds`."""
         message = request | {"bytes": len(data), "limits": asdict(limits)}
         self._write(data)
         started = time.monotonic()
         try:
             self._connection.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
-            raise DecoderDied(self._exit()) from error
+            raise DecoderDied(self._exit_reason()) from error
         line = self._read_line(started + slow_seconds)
         if line is None:
             on_slow()
             line = self._read_line(started + _CLOCK_FACTOR * limits.seconds)
         if line is None:
             raise DecodingTooSlow
-        answer: dict[str, Any] = json.loads(line)
-        self.worn = answer.pop("worn")
-        return answer, self._read(answer.pop("bytes"))
+        response: dict[str, Any] = json.loads(line)
+        self.must_restart = response.pop("must_restart")
+        return response, self._read(response.pop("bytes"))
 
     def kill(self) -> None:
-        """From another thread than the one that waits for it."""
+        """Kills the process; another thread may be waiting for its result."""
         self._process.kill()
 
     def end(self) -> None:
@@ -113,7 +113,7 @@ class DecoderProcess:
             done += os.pwrite(self._shared, memoryview(data)[done:], done)
 
     def _read(self, size: int) -> memoryview:
-        """By a call, not by a mapping: the other side may have cut the file short."""
+        """Reads without a memory map, because the process may have truncated the file."""
         result = np.empty(size, dtype=np.uint8)
         done = 0
         while done < size:
@@ -124,7 +124,7 @@ class DecoderProcess:
         return result.data
 
     def _read_line(self, until: float) -> bytes | None:
-        """None if there is none by then."""
+        """The next line; None if none has arrived by then."""
         poll = select.poll()
         poll.register(self._connection, select.POLLIN)
         while b"\n" not in self._received:
@@ -144,9 +144,9 @@ class DecoderProcess:
     def _raise_ended(self) -> None:
         if self._process.wait() == -signal.SIGXCPU:
             raise DecodingTooSlow
-        raise DecoderDied(self._exit())
+        raise DecoderDied(self._exit_reason())
 
-    def _exit(self) -> str:
+    def _exit_reason(self) -> str:
         code = self._process.wait()
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
@@ -161,9 +161,9 @@ def _open_shared_file() -> int:
 def _environment() -> dict[str, str]:
     return os.environ | {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        # Threads of a library that is not used here, each with its own buffers.
+        # Numpy's BLAS is not used here; each of its threads would allocate buffers.
         "OPENBLAS_NUM_THREADS": "1",
-        # Large blocks go back to the system at once, or the limit of memory would not mean much.
+        # Large blocks are returned to the system at once, or the memory limit would be imprecise.
         "MALLOC_MMAP_THRESHOLD_": str(4 * MiB),
         "MALLOC_TRIM_THRESHOLD_": str(32 * MiB),
     }

@@ -1,4 +1,4 @@
-"""What the header of an image tells about the cost of decoding it."""
+"""Checks the cost of decoding an image by its header."""
 
 import re
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from PIL import Image
 from app.core.platform.errors import ImageTooLarge, ImageUndecodable
 
 MiB = 1024 * 1024
-# Photos have about ten; every one is a pass over the whole picture, however few bytes it has.
+# Photos have about ten; each is a pass over the whole image, even if it has few bytes.
 MAX_JPEG_SCANS = 100
 
 _MODE_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
-_OTHER_MODE_BYTES = 4  # Pillow keeps RGB in four bytes, too
-# Measured at 49 megapixels: these decoders keep several copies of the picture.
+_OTHER_MODE_BYTES = 4  # Pillow stores RGB in four bytes, too
+# Measured at 49 megapixels: these decoders keep several copies of the image.
 _FORMAT_BYTES = {"WEBP": 16.0, "AVIF": 9.0, "HEIF": 5.0}
 
 _START_OF_SCAN = b"\xff\xda"
@@ -22,19 +22,19 @@ _NEXT_MARKER = re.compile(rb"\xff[\x02-\xcf\xd8-\xfe]")
 _END_OF_IMAGE = 0xD9
 
 
-# A JPEG like this takes some milliseconds and little memory, whatever its data are. Metadata are
-# part of that: Pillow copies what they point to, and they may point to the same bytes many times.
-_CHEAP_BYTES = 256 * 1024  # larger ones are faster in a process, beside this one
+# A JPEG within these limits takes some milliseconds and little memory, whatever its data. Metadata
+# count, too: Pillow copies what they point to, and they may point to the same bytes many times.
+_CHEAP_BYTES = 256 * 1024  # larger ones are faster in another process
 _CHEAP_HEADER_BYTES = 16 * 1024
 _CHEAP_PIXELS = 4_000_000  # of all scans together
-# Start of a frame with the sizes of the picture; the other three of the range are tables.
+# Start-of-frame markers, with the image size; the three others of the range are tables.
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _SEGMENTS = _FRAMES | {0xC4, 0xCC, *range(0xDA, 0xF0), 0xFE}
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeLimits:
-    """What one image may take. The memory is that of its pixels and of the decoder's buffers."""
+    """Limits for one image. The memory is that of its pixels and of the decoder's buffers."""
 
     pixels: int = 50_000_000
     bytes: int = 300 * MiB
@@ -42,7 +42,7 @@ class DecodeLimits:
 
 
 def check_webp_size(data: bytes, limits: DecodeLimits) -> None:
-    """Before the file is opened: the decoder allocates its canvas at once."""
+    """Call it before the file is opened: the decoder allocates its canvas at once."""
     size = _webp_size(data)
     if size is not None:
         check_pixels(*size, limits)
@@ -65,7 +65,7 @@ def _webp_size(data: bytes) -> tuple[int, int] | None:
 
 
 def check_opened(opened: Image.Image, data: bytes, format_: str, limits: DecodeLimits) -> None:
-    """Raises ImageRejected if decoding would take more than the limits; nothing is decoded yet."""
+    """Raises ImageRejected if decoding would exceed the limits; decodes nothing."""
     width, height = opened.size
     check_pixels(width, height, limits)
     if format_ == "JPEG":
@@ -92,12 +92,12 @@ def _check_bytes(
     if needed > limits.bytes:
         raise ImageTooLarge(
             f"{format_} of {width} x {height} pixels needs {needed / MiB:.0f} MiB to decode; at "
-            f"most {limits.bytes / MiB:.0f} MiB are allowed. Send it smaller."
+            f"most {limits.bytes / MiB:.0f} MiB are allowed. Send a smaller one."
         )
 
 
 def _check_jpeg(opened: Image.Image, data: bytes, limits: DecodeLimits) -> None:
-    """Several scans need memory for all coefficients, two bytes each; one scan needs a few rows."""
+    """Several scans need memory for all coefficients, two bytes each; one scan for a few rows."""
     scans = count_scans(data)
     if scans > MAX_JPEG_SCANS:
         raise ImageUndecodable(
@@ -113,8 +113,8 @@ def _check_jpeg(opened: Image.Image, data: bytes, limits: DecodeLimits) -> None:
 
 
 def count_scans(data: bytes) -> int:
-    """Of a JPEG's main picture, up to one more than are accepted."""
-    if data.count(_START_OF_SCAN) <= 1:  # far faster, and true of most
+    """The number of scans of a JPEG's main image, up to one more than allowed."""
+    if data.count(_START_OF_SCAN) <= 1:  # much faster, and true of most
         return 1
     at, scans = 2, 0
     while scans <= MAX_JPEG_SCANS:
@@ -122,13 +122,13 @@ def count_scans(data: bytes) -> int:
         if found is None or data[found.end() - 1] == _END_OF_IMAGE:
             break
         scans += found[0] == _START_OF_SCAN
-        # Previews within metadata have scans of their own: segments are stepped over.
+        # Previews within metadata have their own scans: segments are skipped.
         at = found.end() + int.from_bytes(data[found.end() : found.end() + 2])
     return scans
 
 
 def is_cheap_jpeg(data: bytes) -> bool:
-    """Decoding it costs less than to hand it to another process, which needs no proof to end."""
+    """Whether decoding is bounded and costs less than sending the image to another process."""
     if len(data) > _CHEAP_BYTES or not data.startswith(b"\xff\xd8"):
         return False
     at, pixels = 2, 0
@@ -137,7 +137,7 @@ def is_cheap_jpeg(data: bytes) -> bool:
         if data[at] != 0xFF or marker not in _SEGMENTS or size < 2:
             return False
         if marker == _START_OF_SCAN[1]:
-            # Previews are counted, too; compressed data do not contain these two bytes.
+            # Previews count, too; compressed data cannot contain these two bytes.
             return 0 < pixels * data.count(_START_OF_SCAN) <= _CHEAP_PIXELS
         if marker in _FRAMES:
             if pixels:
@@ -148,5 +148,5 @@ def is_cheap_jpeg(data: bytes) -> bool:
 
 
 def has_more_frames(opened: Image.Image) -> bool:
-    """Looks no further than the second one: to count all may take far longer than to decode."""
+    """Checks only for a second frame: counting all may take much longer than decoding."""
     return bool(getattr(opened, "is_animated", False))

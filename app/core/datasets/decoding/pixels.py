@@ -1,4 +1,4 @@
-"""Decoded pixels as upright RGB, a part at a time: copies of the whole would double the memory."""
+"""Converts decoded pixels to upright RGB in parts: a copy of the whole would double the memory."""
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -12,7 +12,7 @@ from temi.backbones.cropping import Box, CentralSquare
 
 _ORIENTATION = 0x0112
 _STRIP_PIXELS = 1_000_000
-_TURNS = {
+_TRANSPOSITIONS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -22,27 +22,27 @@ _TURNS = {
     8: Image.Transpose.ROTATE_90,
 }
 Crop = Callable[[Box], Image.Image]
-"""A part of the picture as it is stored."""
+"""Returns a part of the image as it is stored."""
 
 
 class UprightPixels:
-    """A decoded picture of any mode. All boxes are those of the picture when it is upright."""
+    """A decoded image of any mode. Boxes refer to the upright image."""
 
     def __init__(self, size: tuple[int, int], mode: str, crop: Crop, orientation: int = 1) -> None:
         self._stored_size = size
         self._mode = mode
         self._crop = crop
-        self._orientation = orientation if orientation in _TURNS else 1
+        self._orientation = orientation if orientation in _TRANSPOSITIONS else 1
 
     @classmethod
     def of_image(cls, image: Image.Image) -> "UprightPixels":
-        """Of an image that is loaded."""
+        """From a loaded image."""
         orientation = image.getexif().get(_ORIENTATION, 1)
         return cls(image.size, image.mode, image.crop, orientation)
 
     @classmethod
     def of_array(cls, pixels: npt.NDArray[np.uint8], mode: str) -> "UprightPixels":
-        """(H, W) or (H, W, C), which is upright."""
+        """From an upright array, (H, W) or (H, W, C)."""
 
         def crop(box: Box) -> Image.Image:
             left, top, right, bottom = box
@@ -56,14 +56,14 @@ class UprightPixels:
         return self.upright(self._stored_size)
 
     def upright(self, size: tuple[int, int]) -> tuple[int, int]:
-        """Of something that is stored as these pixels are."""
+        """The upright size of an image with this stored size."""
         width, height = size
         return (width, height) if self._orientation < 5 else (height, width)
 
     def part(self, box: Box) -> Image.Image:
         part = self._crop(self._stored(box))
         if self._orientation != 1:
-            part = part.transpose(_TURNS[self._orientation])
+            part = part.transpose(_TRANSPOSITIONS[self._orientation])
         return self._to_rgb(part)
 
     def whole(self) -> Image.Image:
@@ -78,7 +78,7 @@ class UprightPixels:
         return self.reduced(box, square.factor(box[2] - box[0]))
 
     def reduced(self, box: Box, factor: int) -> Image.Image:
-        """The box with every `factor` x `factor` pixels as one, as Pillow's `reduce` has it."""
+        """The box reduced by an integer factor, like Pillow's `reduce`."""
         width, height = box[2] - box[0], box[3] - box[1]
         rows = max(1, _STRIP_PIXELS // width // factor) * factor
         if height <= rows:
@@ -91,14 +91,14 @@ class UprightPixels:
         return out
 
     def _stored(self, box: Box) -> Box:
-        """Where a part of the upright picture is in the stored one."""
+        """The box in the stored image for a box in the upright image."""
         left, top, right, bottom = box
         width, height = self._stored_size
-        if self._orientation >= 5:  # stored on its side
+        if self._orientation >= 5:  # rotated by 90 degrees
             left, top, right, bottom = top, left, bottom, right
-        if self._orientation in (2, 3, 7, 8):  # stored from right to left
+        if self._orientation in (2, 3, 7, 8):  # mirrored horizontally
             left, right = width - right, width - left
-        if self._orientation in (3, 4, 6, 7):  # stored from bottom to top
+        if self._orientation in (3, 4, 6, 7):  # mirrored vertically
             top, bottom = height - bottom, height - top
         return left, top, right, bottom
 
@@ -113,14 +113,14 @@ class UprightPixels:
         return part.convert("RGB")
 
     def _scale_deep(self, part: Image.Image) -> Image.Image:
-        """Sixteen bits and more to eight by scaling: clipping would turn most scans white."""
+        """Scales 16 bits and more to 8: clipping would turn most scans white."""
         low, high = self._range
         scaled = (_as_floats(part) - low) * (255.0 / max(high - low, 1e-12))
         return Image.fromarray(scaled.astype(np.uint8)).convert("RGB")
 
     @cached_property
     def _range(self) -> tuple[float, float]:
-        """Of all values, so that every part is scaled alike."""
+        """The range of all values, so that every part is scaled the same way."""
         low, high = 0.0, -np.inf
         for strip in self._stored_strips():
             pixels = _as_floats(strip)

@@ -1,4 +1,4 @@
-"""Several processes that decode, for all threads of this one."""
+"""A pool of decoder processes, shared by the threads of this process."""
 
 import atexit
 import threading
@@ -15,7 +15,7 @@ import structlog
 
 from app.core.datasets.decoding.client import PROGRAM, DecoderDied, DecoderProcess, DecodingTooSlow
 from app.core.datasets.decoding.headers import DecodeLimits, is_cheap_jpeg
-from app.core.datasets.decoding.tasks import Answer, answer_task
+from app.core.datasets.decoding.tasks import TaskResult, run_task
 from app.core.datasets.images import ImageFacts, sniff
 from app.core.platform.errors import (
     ImageRejected,
@@ -26,20 +26,20 @@ from app.core.platform.errors import (
 from app.core.platform.settings import Settings
 from temi.backbones.cropping import CentralSquare
 
-_ATTEMPTS = 2  # a process may be killed from outside, by no fault of the image
+_ATTEMPTS = 2  # the process may be killed for another reason than the image
 _SLOW_SECONDS = 0.5
-_REFUSALS: dict[str, type[ImageRejected]] = {
+_ERRORS: dict[str, type[ImageRejected]] = {
     kind.code: kind for kind in (ImageUndecodable, ImageTooLarge, UnsupportedFormat)
 }
 log = structlog.get_logger()
 
 
 class DecoderPool:
-    """Up to `processes` decode at once.
+    """Up to `processes` decode at the same time.
 
-    A JPEG whose header bounds its cost is decoded here: to hand it over would take as long again.
-    An image that takes long gives its turn to another one, so that it delays no others; there are
-    up to as many processes again for such images.
+    A JPEG whose header bounds its cost is decoded in the calling thread: sending it to a process
+    would double the time. A slow image releases its slot early, so that it does not delay others;
+    there are up to as many additional processes for slow images.
     """
 
     def __init__(
@@ -47,24 +47,24 @@ class DecoderPool:
     ) -> None:
         self.limits = limits
         self._program = program
-        self._turns = _Turns(processes)
-        self._most_idle = processes
+        self._slots = _Slots(processes)
+        self._max_idle = processes
         self._idle: list[DecoderProcess] = []
         self._all: set[DecoderProcess] = set()
-        self._lock = threading.Lock()  # of the two above
-        # The kernel ends a child together with the thread that started it: this one stays.
+        self._lock = threading.Lock()  # for the two above
+        # The kernel kills a child when the thread that started it ends: this thread stays.
         self._starter = ThreadPoolExecutor(1, "decoder-starter")
 
     def inspect(self, data: bytes) -> ImageFacts:
-        """What the image is, after all of it was decoded; ImageRejected if it cannot be."""
-        answer, _ = self._run({"task": "inspect"}, data)
-        return ImageFacts(**answer)
+        """Size and format of the image, after all of it was decoded; raises ImageRejected."""
+        response, _ = self._run({"task": "inspect"}, data)
+        return ImageFacts(**response)
 
     def cut_square(self, data: bytes, square: CentralSquare) -> npt.NDArray[np.uint8]:
-        """(side, side, 3): the part that a backbone sees, see `Preprocessing.fill`."""
+        """(side, side, 3): the part that a backbone uses; see `Preprocessing.fill`."""
         request = {"task": "square", "square": {"size": square.size, "resize": square.resize}}
-        answer, result = self._run(request, data)
-        side = answer["side"]
+        response, result = self._run(request, data)
+        side = response["side"]
         return np.frombuffer(result, dtype=np.uint8).reshape(side, side, 3)
 
     def make_thumbnail(self, data: bytes, size: int) -> bytes:
@@ -72,8 +72,8 @@ class DecoderPool:
         return bytes(result)
 
     def prepare(self) -> None:
-        """Starts the processes, so that the first image need not wait for it; returns at once."""
-        for _ in range(self._most_idle):
+        """Starts the processes in the background, before the first image needs one."""
+        for _ in range(self._max_idle):
             self._starter.submit(self._add)
 
     def pids(self) -> list[int]:
@@ -81,35 +81,39 @@ class DecoderPool:
             return sorted(process.pid for process in self._all)
 
     def close(self) -> None:
-        """Ends all processes, at work or not."""
+        """Kills all processes, also busy ones."""
         self._starter.shutdown(cancel_futures=True)
         with self._lock:
-            idle, self._idle, self._most_idle = self._idle, [], 0
+            idle, self._idle, self._max_idle = self._idle, [], 0
             for process in self._all:
                 process.kill()
         for process in idle:
             self._end(process)
 
-    def _run(self, request: dict[str, Any], data: bytes) -> Answer:
-        sniff(data)  # what is no image costs nothing
-        turn = self._turns.take()
+    def _run(self, request: dict[str, Any], data: bytes) -> TaskResult:
+        sniff(data)  # refuses other files before a slot is used
+        slot = self._slots.acquire()
         try:
             if is_cheap_jpeg(data):
-                answer, result = answer_task(request, data, self.limits)
+                response, result = run_task(request, data, self.limits)
             else:
-                answer, result = self._attempt(request, data, turn)
+                response, result = self._attempt(request, data, slot)
         finally:
-            turn.end()
-        if "code" in answer:
-            raise _REFUSALS[answer["code"]](answer["detail"])
-        return answer, result
+            slot.release()
+        if "code" in response:
+            raise _ERRORS[response["code"]](response["detail"])
+        return response, result
 
-    def _attempt(self, request: dict[str, Any], data: bytes, turn: "_Turn") -> Answer:
+    def _attempt(self, request: dict[str, Any], data: bytes, slot: "_Slot") -> TaskResult:
         for attempt in range(_ATTEMPTS):
             process = self._take(fresh=attempt > 0)
             try:
                 found = process.run(
-                    request, data, self.limits, slow_seconds=_SLOW_SECONDS, on_slow=turn.lend
+                    request,
+                    data,
+                    self.limits,
+                    slow_seconds=_SLOW_SECONDS,
+                    on_slow=slot.release_early,
                 )
             except DecodingTooSlow as error:
                 self._replace(process)
@@ -126,7 +130,7 @@ class DecoderPool:
             else:
                 self._give_back(process)
                 return found
-        raise ImageUndecodable(f"The image ends the process that decodes it ({reason}).")
+        raise ImageUndecodable(f"The image crashes the decoder ({reason}).")
 
     def _take(self, *, fresh: bool) -> DecoderProcess:
         with self._lock:
@@ -146,21 +150,21 @@ class DecoderPool:
         return process
 
     def _replace(self, process: DecoderProcess) -> None:
-        """Starts another at once: the next image should not have to wait for that."""
+        """Starts another in the background, so that the next image does not wait for it."""
         self._end(process)
         with self._lock, suppress(RuntimeError):  # if the pool is closed
-            if len(self._idle) < self._most_idle:
+            if len(self._idle) < self._max_idle:
                 self._starter.submit(self._add)
 
     def _add(self) -> None:
         try:
             self._give_back(self._start())
-        except (OSError, DecoderDied) as error:  # the next image tries again, and is told
-            log.warning("decoder_not_started", reason=str(error))
+        except (OSError, DecoderDied) as error:  # the next image starts one, and raises
+            log.warning("decoder_start_failed", reason=str(error))
 
     def _give_back(self, process: DecoderProcess) -> None:
         with self._lock:
-            keep = len(self._idle) < self._most_idle and not process.worn
+            keep = len(self._idle) < self._max_idle and not process.must_restart
             if keep:
                 self._idle.append(process)
         if not keep:
@@ -173,51 +177,51 @@ class DecoderPool:
 
 
 @dataclass
-class _Turns:
-    """How many decode at once. One that takes long lends its turn to the next, within bounds."""
+class _Slots:
+    """A semaphore whose slots can be released early, up to a limit."""
 
-    most: int
+    size: int
     used: int = 0
-    lent: int = 0
+    released_early: int = 0
 
     def __post_init__(self) -> None:
         self.changed = threading.Condition()
 
-    def take(self) -> "_Turn":
+    def acquire(self) -> "_Slot":
         with self.changed:
-            while self.used >= self.most:
+            while self.used >= self.size:
                 self.changed.wait()
             self.used += 1
-        return _Turn(self)
+        return _Slot(self)
 
 
-class _Turn:
-    def __init__(self, turns: _Turns) -> None:
-        self._turns = turns
-        self._lent = False
+class _Slot:
+    def __init__(self, slots: _Slots) -> None:
+        self._slots = slots
+        self._released_early = False
 
-    def lend(self) -> None:
-        turns = self._turns
-        with turns.changed:
-            if self._lent or turns.lent >= turns.most:
+    def release_early(self) -> None:
+        slots = self._slots
+        with slots.changed:
+            if self._released_early or slots.released_early >= slots.size:
                 return
-            self._lent = True
-            turns.lent += 1
-            turns.used -= 1
-            turns.changed.notify()
+            self._released_early = True
+            slots.released_early += 1
+            slots.used -= 1
+            slots.changed.notify()
 
-    def end(self) -> None:
-        turns = self._turns
-        with turns.changed:
-            if self._lent:
-                turns.lent -= 1
+    def release(self) -> None:
+        slots = self._slots
+        with slots.changed:
+            if self._released_early:
+                slots.released_early -= 1
             else:
-                turns.used -= 1
-                turns.changed.notify()
+                slots.used -= 1
+                slots.changed.notify()
 
 
 def decoder_pool(settings: Settings, processes: int | None = None) -> DecoderPool:
-    """One for all of this process that decode with the same limits."""
+    """The pool of this process for these limits."""
     limits = DecodeLimits(
         pixels=settings.max_image_pixels,
         bytes=settings.decode_bytes,

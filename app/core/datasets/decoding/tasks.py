@@ -1,4 +1,4 @@
-"""What a decoder is asked to do with an image, and what it answers."""
+"""The tasks of a decoder, and their results."""
 
 from dataclasses import asdict
 from typing import Any
@@ -8,19 +8,19 @@ from app.core.datasets.images import cut_square, inspect_image, make_thumbnail
 from app.core.platform.errors import ImageRejected
 from temi.backbones.cropping import CentralSquare
 
-Answer = tuple[dict[str, Any], bytes | memoryview]
-"""What to tell, and the bytes of the result."""
+TaskResult = tuple[dict[str, Any], bytes | memoryview]
+"""Metadata, and the bytes of the result."""
 
 
-def answer_task(request: dict[str, Any], data: bytes, limits: DecodeLimits) -> Answer:
-    """A refusal is an answer with `code` and `detail`."""
+def run_task(request: dict[str, Any], data: bytes, limits: DecodeLimits) -> TaskResult:
+    """Runs a task; for a refused image the metadata are `code` and `detail`."""
     try:
         return _run(request, data, limits)
     except ImageRejected as error:
         return {"code": error.code, "detail": error.detail}, b""
 
 
-def _run(request: dict[str, Any], data: bytes, limits: DecodeLimits) -> Answer:
+def _run(request: dict[str, Any], data: bytes, limits: DecodeLimits) -> TaskResult:
     match request["task"]:
         case "inspect":
             return asdict(inspect_image(data, limits=limits)), b""

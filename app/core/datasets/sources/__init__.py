@@ -1,1 +1,1 @@
-"""Where the images of a dataset come from: archives, folders, object stores, addresses, lists."""
+"""Sources of a dataset's images: archives, folders, buckets, URLs, manifests."""

@@ -1,11 +1,11 @@
-"""What every source gives: files with a position, a name, and a way to read them."""
+"""Members of a source: files with a position, a name, and a function that reads them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-LITTER = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"}
+SYSTEM_FILES = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"}
 
 
 @dataclass(frozen=True)
@@ -20,25 +20,25 @@ class Member:
 @dataclass(frozen=True)
 class Source:
     members: Iterator[Member]
-    total: int = 0  # members to expect; 0 if only reading them all would tell
-    parallel_reads: int = 0  # 0: each must be read before the next is asked for
+    total: int = 0  # number of members; 0 if it is not known before reading all
+    parallel_reads: int = 0  # 0: read each before you advance to the next
 
 
 def storable_name(name: str) -> str:
-    """Names may hold bytes that are no UTF-8, as lone surrogates; no database takes those."""
+    """Replaces unpaired surrogates (bytes that are not UTF-8) and zeros, which databases refuse."""
     return name.encode("utf-8", "replace").decode().replace("\x00", "")
 
 
 def cut_text(text: str, max_bytes: int) -> str:
-    """The start of a text, in no more bytes than that and in whole characters."""
+    """The start of a text in at most this many bytes, without splitting a character."""
     return text.encode()[:max_bytes].decode(errors="ignore")
 
 
-def is_litter(name: str) -> bool:
-    """What file managers leave behind."""
+def is_system_file(name: str) -> bool:
+    """Whether it is a metadata file of macOS or Windows."""
     parts = PurePosixPath(name.replace("\\", "/")).parts
-    return any(part in LITTER or part.startswith("._") for part in parts)
+    return any(part in SYSTEM_FILES or part.startswith("._") for part in parts)
 
 
 def is_hidden(name: str) -> bool:
-    return any(part.startswith(".") for part in PurePosixPath(name).parts) or is_litter(name)
+    return any(part.startswith(".") for part in PurePosixPath(name).parts) or is_system_file(name)

@@ -1,8 +1,8 @@
-"""What can be known of a source at once, so that the sender hears of it in the answer."""
+"""Checks of a source that are fast enough for the request."""
 
 from typing import Any
 
-from app.core.datasets.archives import ArchiveLimits, check_archive, is_checked_at_once
+from app.core.datasets.archives import ArchiveLimits, check_archive, has_small_directory
 from app.core.datasets.sources.folders import check_folder
 from app.core.datasets.sources.manifests import read_entries
 from app.core.datasets.sources.objects import check_object_url
@@ -14,12 +14,12 @@ from app.core.storage import Storage
 
 
 def check_source(settings: Settings, storage: Storage, source: dict[str, Any]) -> None:
-    """Completes the source with what the job has to know of it."""
+    """Raises an error for a bad source; adds what the job needs to `source`."""
     match source["type"]:
         case "archive":
             path = storage.path(source["key"])
             check_archive(path, ArchiveLimits.of(settings))
-            if source["labels_from"] == "manifest" and is_checked_at_once(path):
+            if source["labels_from"] == "manifest" and has_small_directory(path):
                 check_own_manifest(settings, storage, source)
         case "folder":
             source["path"] = check_folder(source["path"], settings.source_folders)
@@ -30,17 +30,17 @@ def check_source(settings: Settings, storage: Storage, source: dict[str, Any]) -
 
 
 def _check_entries(settings: Settings, storage: Storage, source: dict[str, Any]) -> int:
-    """The number of rows, each of which names something that may be read."""
-    rows, addresses = 0, 0
+    """Checks that every row may be read; returns their number."""
+    rows, urls = 0, 0
     with storage.path(source["key"]).open("rb") as file:
         for entry in read_entries(file, source["format"]):
             check_entry(settings, entry, only_urls=source["type"] == "urls")
             rows += 1
-            addresses += is_url(entry.path)
+            urls += is_url(entry.path)
             if rows > settings.max_archive_members:
                 raise ManifestInvalid(f"More than {settings.max_archive_members:,} lines.")
-            if addresses > settings.max_urls:
-                raise ManifestInvalid(f"More than {settings.max_urls:,} web addresses.")
+            if urls > settings.max_urls:
+                raise ManifestInvalid(f"More than {settings.max_urls:,} URLs (TEMI_MAX_URLS).")
     if rows == 0:
-        raise DatasetEmpty("The list names no images.")
+        raise DatasetEmpty("The manifest lists no images.")
     return rows

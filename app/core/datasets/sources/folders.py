@@ -1,4 +1,4 @@
-"""Folders of the server, as far as the settings open them."""
+"""Reads folders of the server that TEMI_SOURCE_FOLDERS allows."""
 
 import os
 import sqlite3
@@ -16,29 +16,29 @@ from app.core.platform.errors import (
     SourceUnreadable,
 )
 
-_FORBIDDEN = "This server reads images only from the folders in its TEMI_SOURCE_FOLDERS."
+_FORBIDDEN = "This server reads images only from the folders in TEMI_SOURCE_FOLDERS."
 
 
 def check_folder(path: str, roots: Sequence[Path]) -> str:
-    """The real path of a folder that may be read."""
-    root, below = _inside(path, roots)
-    real = Path(root, *below)
+    """The real path of an allowed folder; raises SourceForbidden."""
+    root, parts = _resolve(path, roots)
+    real = Path(root, *parts)
     if not real.is_dir():
         raise InvalidRequest.field("source.path", "is not a folder of the server")
     return str(real)
 
 
 def check_path(path: str, roots: Sequence[Path]) -> None:
-    """Whether a file with this path could be allowed; where links lead is seen when it is read."""
+    """Raises SourceForbidden for a path outside; links are checked when the file is read."""
     pure = os.path.normpath(path)
     if not any(Path(pure).is_relative_to(root.absolute()) for root in roots):
         raise SourceForbidden(_FORBIDDEN)
 
 
 def list_folder(folder: str, roots: Sequence[Path]) -> Iterator[str]:
-    """Names of the files below it, sorted by their bytes, with bounded memory."""
-    root, start = _inside(folder, roots)
-    names = sqlite3.connect("", isolation_level=None)  # sorts on disk what memory may not hold
+    """Names of all files in a folder, sorted by bytes, with bounded memory."""
+    root, start = _resolve(folder, roots)
+    names = sqlite3.connect("", isolation_level=None)  # sorts on disk, with bounded memory
     try:
         names.execute("CREATE TABLE names (name BLOB PRIMARY KEY) WITHOUT ROWID")
         names.execute("BEGIN")
@@ -51,31 +51,31 @@ def list_folder(folder: str, roots: Sequence[Path]) -> Iterator[str]:
 
 
 def read_file(path: str, roots: Sequence[Path], max_bytes: int) -> bytes:
-    """The bytes of a regular file. Links are followed only as long as they stay inside."""
-    root, below = _inside(path, roots)
+    """The bytes of a regular file. Links that leave the allowed folders are refused."""
+    root, parts = _resolve(path, roots)
     try:
-        with _opened(root, below, os.O_NONBLOCK) as handle:  # a pipe would block
+        with _opened(root, parts, os.O_NONBLOCK) as handle:  # a pipe would block
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise SourceUnreadable("Not a file.")
+                raise SourceUnreadable("It is not a regular file.")
             with os.fdopen(handle, "rb", closefd=False) as file:
                 data = file.read(max_bytes + 1)
     except OSError as error:
-        raise SourceUnreadable(f"Cannot be read: {_reason(error)}") from error
+        raise SourceUnreadable(f"It cannot be read: {_reason(error)}") from error
     if len(data) > max_bytes:
         raise ImageTooLarge(f"Larger than {max_bytes:,} bytes.")
     return data
 
 
 @contextmanager
-def _opened(root: str, below: Sequence[str], flags: int) -> Iterator[int]:
-    """What lies below a root, without following a link: each step is taken from the folder that
-    is open already, so it does not matter what a path is replaced with in between."""
+def _opened(root: str, parts: Sequence[str], flags: int) -> Iterator[int]:
+    """Opens a path below a root without following links. Each part is opened relative to its open
+    parent folder, so replacing a part of the path meanwhile has no effect."""
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for number, part in enumerate(below, start=1):
-            kind = flags if number == len(below) else os.O_DIRECTORY
-            wanted = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | kind
-            inner = os.open(part, wanted, dir_fd=handle)
+        for number, part in enumerate(parts, start=1):
+            kind = flags if number == len(parts) else os.O_DIRECTORY
+            mode = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | kind
+            inner = os.open(part, mode, dir_fd=handle)
             os.close(handle)
             handle = inner
         yield handle
@@ -83,8 +83,8 @@ def _opened(root: str, below: Sequence[str], flags: int) -> Iterator[int]:
         os.close(handle)
 
 
-def _inside(path: str, roots: Sequence[Path]) -> tuple[str, tuple[str, ...]]:
-    """The root that a path leads to once its links are resolved, and the steps from there."""
+def _resolve(path: str, roots: Sequence[Path]) -> tuple[str, tuple[str, ...]]:
+    """Resolves the links of a path; returns its root and the parts below it."""
     if "\x00" in path or not os.path.isabs(path):  # noqa: PTH117
         raise SourceForbidden(_FORBIDDEN)
     real = Path(os.path.realpath(path))
@@ -106,7 +106,7 @@ def _walk(root: str, start: Sequence[str]) -> Iterator[str]:
                 for entry in entries:
                     if is_hidden(entry.name):
                         continue
-                    if entry.is_dir(follow_symlinks=False):  # a link could lead in circles
+                    if entry.is_dir(follow_symlinks=False):  # a link could be a cycle
                         waiting.append((*below, entry.name))
                     elif entry.is_file():
                         yield "/".join((*below, entry.name))
@@ -115,5 +115,5 @@ def _walk(root: str, start: Sequence[str]) -> Iterator[str]:
 
 
 def _reason(error: Exception) -> str:
-    """Without the path, which may be none of the reader's business."""
+    """The reason without the path, which the user may not be allowed to see."""
     return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__

@@ -1,4 +1,4 @@
-"""The members of a folder or a bucket, written down once, so that a resumed job finds the same."""
+"""Listings of a folder or a bucket, stored once, so that a resumed job reads the same members."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -7,16 +7,13 @@ from typing import Any
 from app.core.platform.activity import reporting
 from app.core.platform.errors import ArchiveTooLarge
 from app.core.storage import Storage
-
-
-def listing_key(job_id: str) -> str:
-    return f"listings/{job_id}.jsonl"
+from app.core.storage.keys import listing_key
 
 
 def write_listing(
     storage: Storage, job_id: str, rows: Iterable[dict[str, Any]], max_rows: int
 ) -> None:
-    """The first listing of a job stays: a worker that was thought dead cannot change it."""
+    """Stores the listing unless the job has one: a worker that lost its lease cannot change it."""
     if storage.exists(listing_key(job_id)):
         return
     with storage.writing(listing_key(job_id), replace=False) as file:

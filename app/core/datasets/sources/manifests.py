@@ -1,4 +1,4 @@
-"""Lists of images with their labels and whatever else is known of them: CSV or JSON lines."""
+"""Manifests: lists of images with labels and attributes, as CSV or JSON lines."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from typing import IO, Any
 from app.core.platform.errors import ManifestInvalid
 
 FORMATS = {"manifest.csv": "csv", "manifest.jsonl": "jsonl"}
-_PLACES = ("path", "file", "url")  # columns that may name the image, the first one found counts
+_PATH_COLUMNS = ("path", "file", "url")  # the first one found is used
 _MAX_LINE = 64 * 1024
 
 
@@ -24,37 +24,37 @@ class Entry:
 
 
 def read_entries(file: IO[bytes], format_: str) -> Iterator[Entry]:
-    """The rows in order; ManifestInvalid names the line that is wrong."""
+    """The rows in order; raises ManifestInvalid with the number of the bad line."""
     lines = _lines(file)
     return _read_csv(lines) if format_ == "csv" else _read_json(lines)
 
 
 def manifest_format(name: str) -> str | None:
-    """The format of a manifest that lies at the root of a collection, or None for other files."""
-    return FORMATS.get(plain_name(name))
+    """The format of a manifest at the root of a source; None for other files."""
+    return FORMATS.get(normalized_name(name))
 
 
-def plain_name(name: str) -> str:
+def normalized_name(name: str) -> str:
     """`./a/b.jpg` and `a\\b.jpg` name the same member as `a/b.jpg`."""
     return str(PurePosixPath(name.replace("\\", "/")))
 
 
 class Lookup:
-    """Labels and attributes by name. On disk, for a manifest may list millions."""
+    """Labels and attributes by name, on disk: a manifest may list millions."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        self._rows = sqlite3.connect("", isolation_level=None)  # a file that goes with us
+        self._rows = sqlite3.connect("", isolation_level=None)  # a temporary file
         self._rows.execute("CREATE TABLE rows (name TEXT PRIMARY KEY, known TEXT) WITHOUT ROWID")
         self._rows.execute("BEGIN")
         for entry in entries:
             known = json.dumps([entry.label, entry.attributes])
-            name = plain_name(entry.path)
+            name = normalized_name(entry.path)
             self._rows.execute("INSERT OR REPLACE INTO rows VALUES (?, ?)", (name, known))
         self._rows.execute("COMMIT")
 
     def find(self, name: str) -> tuple[str | None, dict[str, Any]]:
         query = "SELECT known FROM rows WHERE name = ?"
-        row = self._rows.execute(query, (plain_name(name),)).fetchone()
+        row = self._rows.execute(query, (normalized_name(name),)).fetchone()
         if row is None:
             return None, {}
         label, attributes = json.loads(row[0])
@@ -75,28 +75,28 @@ def _lines(file: IO[bytes]) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise _invalid(number, "is not UTF-8") from error
         if "\x00" in text:
-            raise _invalid(number, "holds a zero byte")
+            raise _invalid(number, "has a zero byte")
         yield text
 
 
 class _RowLines:
-    """Lines for the CSV reader: a quoted field may go on over lines, but no row without end."""
+    """Lines for the CSV reader; limits the size of a row, whose quoted fields may span lines."""
 
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines = lines
         self._number = 0
-        self._taken = 0
+        self._row_bytes = 0
 
     def __iter__(self) -> Iterator[str]:
         for line in self._lines:
             self._number += 1
-            self._taken += len(line)
-            if self._taken > _MAX_LINE:
+            self._row_bytes += len(line)
+            if self._row_bytes > _MAX_LINE:
                 raise _invalid(self._number, f"belongs to a row of more than {_MAX_LINE:,} bytes")
             yield line
 
     def end_row(self) -> None:
-        self._taken = 0
+        self._row_bytes = 0
 
 
 def _read_csv(lines: Iterator[str]) -> Iterator[Entry]:
@@ -105,7 +105,7 @@ def _read_csv(lines: Iterator[str]) -> Iterator[Entry]:
     try:
         header = [column.strip() for column in next(rows, [])]
         row_lines.end_row()
-        place = _place(header, 1)
+        column = _path_column(header, 1)
         if len({column for column in header if column}) < sum(map(bool, header)):
             raise _invalid(1, "names a column twice")
         for row in rows:
@@ -115,9 +115,9 @@ def _read_csv(lines: Iterator[str]) -> Iterator[Entry]:
             if len(row) > len(header):
                 raise _invalid(rows.line_num, "has more fields than the header")
             fields = {name: text for name, text in zip(header, row, strict=False) if name and text}
-            yield _entry(rows.line_num, fields, place)
+            yield _entry(rows.line_num, fields, column)
     except csv.Error as error:
-        raise _invalid(rows.line_num, f"is no CSV: {error}") from error
+        raise _invalid(rows.line_num, f"is not CSV: {error}") from error
 
 
 def _read_json(lines: Iterator[str]) -> Iterator[Entry]:
@@ -126,35 +126,35 @@ def _read_json(lines: Iterator[str]) -> Iterator[Entry]:
             continue
         try:
             fields = json.loads(line)
-            # What no database would take: lone surrogates, zeros, numbers that are none.
+            # Databases refuse unpaired surrogates, zeros and NaN.
             written = json.dumps(fields, ensure_ascii=False, allow_nan=False).encode()
         except (ValueError, RecursionError) as error:
-            raise _invalid(number, f"is no JSON: {error}") from error
+            raise _invalid(number, f"is not JSON: {error}") from error
         if not isinstance(fields, dict):
-            raise _invalid(number, "is no JSON object")
+            raise _invalid(number, "is not a JSON object")
         if b"\\u0000" in written:
-            raise _invalid(number, "holds a zero character")
-        yield _entry(number, fields, _place(fields, number))
+            raise _invalid(number, "has a zero character")
+        yield _entry(number, fields, _path_column(fields, number))
 
 
-def _place(columns: Iterable[str], line: int) -> str:
+def _path_column(columns: Iterable[str], line: int) -> str:
     known = set(columns)
-    for name in _PLACES:
+    for name in _PATH_COLUMNS:
         if name in known:
             return name
     raise _invalid(line, "has no `path` (or `file`, or `url`)")
 
 
-def _entry(line: int, fields: dict[str, Any], place: str) -> Entry:
-    path, label = fields.pop(place, None), fields.pop("label", None)
+def _entry(line: int, fields: dict[str, Any], column: str) -> Entry:
+    path, label = fields.pop(column, None), fields.pop("label", None)
     if not isinstance(path, str) or not path.strip():
-        raise _invalid(line, f"has no `{place}`, or one that is no text")
+        raise _invalid(line, f"has no `{column}`, or one that is not a string")
     if isinstance(label, int | float) and not isinstance(label, bool):
         label = str(label)
     if label is not None and not isinstance(label, str):
-        raise _invalid(line, "has a `label` that is no text")
+        raise _invalid(line, "has a `label` that is not a string")
     return Entry(line, path.strip(), label or None, fields)
 
 
-def _invalid(line: int, what: str) -> ManifestInvalid:
-    return ManifestInvalid(f"Line {line} of the manifest {what}.")
+def _invalid(line: int, problem: str) -> ManifestInvalid:
+    return ManifestInvalid(f"Line {line} of the manifest {problem}.")

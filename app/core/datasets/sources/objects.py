@@ -1,4 +1,4 @@
-"""Prefixes of an S3-compatible store, as far as the settings open them."""
+"""Reads buckets of an S3-compatible store that TEMI_SOURCE_BUCKETS allows."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,12 @@ from app.core.storage.buckets import (
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
-_FORBIDDEN = "This server reads images only from the buckets in its TEMI_SOURCE_BUCKETS."
-_FAILURES = (BaseError, OSError)  # an object that is not there is a FileNotFoundError
+_FORBIDDEN = "This server reads images only from the buckets in TEMI_SOURCE_BUCKETS."
+_FAILURES = (BaseError, OSError)  # a missing object raises FileNotFoundError
 
 
 def check_object_url(url: str, allowed: Sequence[str]) -> ObjectUrl:
-    """The bucket and key of an address that may be read."""
+    """The bucket and key of an allowed URL; raises SourceForbidden."""
     found = _parse(url)
     for entry in allowed:
         root = _parse(entry)
@@ -35,13 +35,13 @@ def check_object_url(url: str, allowed: Sequence[str]) -> ObjectUrl:
 
 
 def list_objects(settings: Settings, url: str) -> Iterator[dict[str, Any]]:
-    """Keys and sizes of the objects below a prefix, in the store's order."""
-    where = check_object_url(url, settings.source_buckets)
+    """Names, keys and sizes of the objects below a prefix, in the store's order."""
+    root = check_object_url(url, settings.source_buckets)
     try:
-        for page in obstore.list(open_bucket(settings, where.bucket), where.key or None):
+        for page in obstore.list(open_bucket(settings, root.bucket), root.key or None):
             for found in page:
-                name = found["path"][len(where.key) :].lstrip("/") or found["path"]
-                is_folder = found["size"] == 0 and "." not in name  # made by the store's browser
+                name = found["path"][len(root.key) :].lstrip("/") or found["path"]
+                is_folder = found["size"] == 0 and "." not in name  # of a web interface
                 if not is_folder and not is_hidden(name):
                     yield {"name": name, "key": found["path"], "size": found["size"]}
     except _FAILURES as error:
@@ -49,25 +49,25 @@ def list_objects(settings: Settings, url: str) -> Iterator[dict[str, Any]]:
 
 
 class ObjectReader:
-    """Reads objects; keeps one connection pool a bucket."""
+    """Reads objects with one connection pool per bucket."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._stores: dict[str, S3Store] = {}
 
-    def read(self, where: ObjectUrl) -> bytes:
+    def read(self, url: ObjectUrl) -> bytes:
         max_bytes = self._settings.max_image_bytes
         data = bytearray()
         try:
-            answer = obstore.get(self._store(where.bucket), where.key)
-            if answer.meta["size"] <= max_bytes:
-                for chunk in answer:
+            result = obstore.get(self._store(url.bucket), url.key)
+            if result.meta["size"] <= max_bytes:
+                for chunk in result:
                     data += chunk
                     if len(data) > max_bytes:
                         break
         except _FAILURES as error:
             raise SourceUnreadable(f"The object cannot be read: {reason_of(error)}") from error
-        if answer.meta["size"] > max_bytes or len(data) > max_bytes:
+        if result.meta["size"] > max_bytes or len(data) > max_bytes:
             raise ImageTooLarge(f"Larger than {max_bytes:,} bytes.")
         return bytes(data)
 
@@ -81,4 +81,4 @@ def _parse(url: str) -> ObjectUrl:
     try:
         return parse_object_url(url)
     except ValueError as error:
-        raise SourceForbidden("The address of a bucket looks like s3://bucket/prefix.") from error
+        raise SourceForbidden("The URL of a bucket looks like s3://bucket/prefix.") from error

@@ -1,4 +1,4 @@
-"""A job's source as its configuration tells it, opened to be read from its start."""
+"""Opens the source of an ingest job."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -12,8 +12,7 @@ from app.core.datasets.sources.base import Member, Source, storable_name
 from app.core.datasets.sources.folders import check_folder, check_path, list_folder, read_file
 from app.core.datasets.sources.listings import count_listing, read_listing, write_listing
 from app.core.datasets.sources.manifests import Entry, Lookup, manifest_format, read_entries
-from app.core.datasets.sources.objects import ObjectReader, check_object_url
-from app.core.datasets.sources.objects import list_objects as list_bucket
+from app.core.datasets.sources.objects import ObjectReader, check_object_url, list_objects
 from app.core.datasets.sources.urls import Fetcher, check_url, is_url
 from app.core.platform.activity import reporting
 from app.core.platform.errors import ImageTooLarge, ManifestInvalid, ServiceError
@@ -21,26 +20,26 @@ from app.core.platform.settings import MiB, Settings
 from app.core.storage import Storage
 from app.core.storage.buckets import ObjectUrl, is_object_url
 
-_REMOTE_READS = 8  # waiting for the network takes no core, but each holds a file in memory
-_CHECK_ROWS = 100_000  # less than a second
-_CHECK_BYTES = 8 * MiB  # many requests may hold as much at the same time
+_REMOTE_READS = 8  # waits for the network; each holds a file in memory
+_CHECK_ROWS = 100_000  # takes less than a second
+_CHECK_BYTES = 8 * MiB  # many requests may check at the same time
 _NO_MANIFEST = "There is no manifest.csv or manifest.jsonl at the root of the source."
 
 
 def open_source(
     settings: Settings, storage: Storage, source: dict[str, Any], job_id: str
 ) -> Source:
-    """Gives the same members in the same order each time it is opened for a job."""
+    """Opens a source; a job gets the same members in the same order each time."""
     opened = _OPENERS[source["type"]](settings, storage, source, job_id)
     if source["labels_from"] != "manifest" or source["type"] in ("urls", "manifest"):
         return opened
-    again = _OPENERS[source["type"]](settings, storage, source, job_id).members
-    lookup = Lookup(_own_manifest(again, settings.max_archive_members))
+    second = _OPENERS[source["type"]](settings, storage, source, job_id).members
+    lookup = Lookup(_own_manifest(second, settings.max_archive_members))
     return replace(opened, members=_with_manifest(opened.members, lookup))
 
 
 def check_entry(settings: Settings, entry: Entry, *, only_urls: bool = False) -> None:
-    """Whether a line of a manifest names something that this server may read."""
+    """Raises an error for a line of a manifest that this server may not read."""
     try:
         if is_url(entry.path) or only_urls:
             check_url(entry.path, enabled=settings.source_urls)
@@ -49,14 +48,14 @@ def check_entry(settings: Settings, entry: Entry, *, only_urls: bool = False) ->
         else:
             check_path(entry.path, settings.source_folders)
     except ServiceError as error:
-        place = f"Address {entry.line}" if only_urls else f"Line {entry.line} of the manifest"
-        raise type(error)(f"{place}: {error.detail}") from error
+        line = f"URL {entry.line}" if only_urls else f"Line {entry.line} of the manifest"
+        raise type(error)(f"{line}: {error.detail}") from error
 
 
 def check_own_manifest(settings: Settings, storage: Storage, source: dict[str, Any]) -> int:
-    """Read the manifest inside of an archive, as far as its sender can wait for it.
+    """Checks the start of the manifest inside an archive; the job checks the rest.
 
-    Returns the number of rows that were read; those of a longer one are checked by the job.
+    Returns the number of rows that were checked.
     """
     max_rows = settings.max_archive_members
     limits = replace(ArchiveLimits.of(settings), max_member_bytes=_CHECK_BYTES)
@@ -70,7 +69,7 @@ def check_own_manifest(settings: Settings, storage: Storage, source: dict[str, A
 def _open_archive(
     settings: Settings, storage: Storage, source: dict[str, Any], _job_id: str
 ) -> Source:
-    def members() -> Iterator[Member]:  # opened when it is read, which may be much later
+    def members() -> Iterator[Member]:  # opened when it is read, which may be later
         yield from read_members(storage.path(source["key"]), ArchiveLimits.of(settings))
 
     return Source(members(), total=member_count(storage.path(source["key"])))
@@ -97,13 +96,13 @@ def _open_folder(
 def _open_objects(
     settings: Settings, storage: Storage, source: dict[str, Any], job_id: str
 ) -> Source:
-    where = check_object_url(source["url"], settings.source_buckets)
-    rows = list_bucket(settings, source["url"])
+    root = check_object_url(source["url"], settings.source_buckets)
+    rows = list_objects(settings, source["url"])
     write_listing(storage, job_id, rows, settings.max_archive_members)
     objects = ObjectReader(settings)
 
     def reader(key: str) -> Callable[[], bytes]:
-        return lambda: objects.read(ObjectUrl(where.bucket, key))
+        return lambda: objects.read(ObjectUrl(root.bucket, key))
 
     members = (
         Member(position, storable_name(row["name"]), reader(row["key"]))
@@ -132,7 +131,7 @@ def _open_manifest(
 
 
 class _EntryReader:
-    """Reads what the lines of a manifest name."""
+    """Reads the files, objects and URLs of a manifest."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

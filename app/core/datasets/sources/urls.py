@@ -1,7 +1,7 @@
-"""Public web addresses, fetched so that nobody can reach this server's own network by them.
+"""Fetches public URLs without giving access to the server's own network (SSRF).
 
-A name is resolved here, every address it has is checked, and the connection goes to the very
-address that was checked: a name that changes its mind in between gains nothing.
+A host name is resolved here, all its addresses are checked, and the connection goes to an address
+that was checked, so that a DNS answer that changes in between has no effect.
 """
 
 import socket
@@ -9,7 +9,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as Late
+from concurrent.futures import TimeoutError as FutureTimeout
 from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any
@@ -23,19 +23,19 @@ from app.core.platform.errors import ImageTooLarge, UrlForbidden, UrlUnreachable
 Address = IPv4Address | IPv6Address
 _MAX_REDIRECTS = 5
 _MAX_URL = 2_000
-_KEPT = "/%:?#[]@!$&'()*+,;=~"  # characters of an address that stay as they are
+_KEPT = "/%:?#[]@!$&'()*+,;=~"  # characters of a URL that are not quoted
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NAT64 = IPv6Network("64:ff9b::/96")
-_ISATAP = (0x0000_5EFE, 0x0200_5EFE)  # before the IPv4 address in the lower half of an address
-# Set aside after Python's own list was made, or only in part on it: former 6to4 relays, local
-# NAT64, discard-only, IETF protocols with Teredo, documentation, SRv6, former site-local addresses.
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)  # before the IPv4 address in the lower half
+# Missing or incomplete in Python's list of special networks: former 6to4 relays, local NAT64,
+# discard-only, IETF protocols with Teredo, documentation, SRv6, former site-local addresses.
 _SPECIAL: list[IPv4Network | IPv6Network] = [
     *map(IPv4Network, ("192.0.0.0/24", "192.88.99.0/24")),
     *map(IPv6Network, ("64:ff9b:1::/48", "100::/32", "2001::/23", "3fff::/20", "5f00::/16")),
     IPv6Network("fec0::/10"),
-    IPv4Network("168.63.129.16/32"),  # answers for the host in Azure, though it looks public
+    IPv4Network("168.63.129.16/32"),  # the host's services in Azure, though it looks public
 ]
-_DISABLED = "This server does not read images from web addresses (TEMI_SOURCE_URLS)."
+_DISABLED = "This server does not read images from URLs; TEMI_SOURCE_URLS is off."
 _HEADERS = [("User-Agent", "temi-service"), ("Accept", "image/*"), ("Accept-Encoding", "identity")]
 _resolving = ThreadPoolExecutor(16, thread_name_prefix="resolve")
 
@@ -45,7 +45,7 @@ def is_url(path: str) -> bool:
 
 
 def is_public(address: Address) -> bool:
-    """Reachable by anyone; also through the IPv6 addresses that stand for an IPv4 one."""
+    """Whether an address is public; IPv6 addresses that embed an IPv4 address are unwrapped."""
     if isinstance(address, IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
         last = IPv4Address(int(address) & 0xFFFFFFFF)
@@ -61,18 +61,18 @@ def is_public(address: Address) -> bool:
 
 
 def check_url(url: str, *, enabled: bool) -> None:
-    """What is known of an address without asking anyone."""
+    """Raises UrlForbidden for what can be refused without a DNS query."""
     if not enabled:
         raise UrlForbidden(_DISABLED)
     if len(url) > _MAX_URL:
-        raise UrlForbidden(f"An address may have {_MAX_URL:,} characters.")
+        raise UrlForbidden(f"The URL has {len(url):,} characters, more than {_MAX_URL:,}.")
     host = _host(wire_url(url))
     if (literal := _literal(host)) is not None and not is_public(literal):
         raise UrlForbidden(f"{host} is not a public address.")
 
 
 def wire_url(url: str) -> str:
-    """The address as it is sent: names of hosts by IDNA, all else that is no ASCII as percents."""
+    """The URL in ASCII: host names by IDNA, the rest percent-encoded."""
     host = _host(url)
     if url.isascii():
         return url
@@ -80,14 +80,14 @@ def wire_url(url: str) -> str:
     try:
         encoded = host if host.isascii() else idna.encode(host, uts46=True).decode()
     except idna.IDNAError as error:
-        raise UrlForbidden(f"{host[:200]!r} is no name of a host: {str(error)[:200]}") from error
-    place = f"[{encoded}]" if ":" in encoded else encoded
-    place = place if parts.port is None else f"{place}:{parts.port}"
-    return urlunsplit((parts.scheme, place, *(quote(part, _KEPT) for part in parts[2:])))
+        raise UrlForbidden(f"{host[:200]!r} is not a host name: {str(error)[:200]}") from error
+    netloc = f"[{encoded}]" if ":" in encoded else encoded
+    netloc = netloc if parts.port is None else f"{netloc}:{parts.port}"
+    return urlunsplit((parts.scheme, netloc, *(quote(part, _KEPT) for part in parts[2:])))
 
 
 class Fetcher:
-    """Bounded in time and in real bytes."""
+    """Fetches URLs with limits of time and bytes."""
 
     def __init__(
         self,
@@ -110,23 +110,23 @@ class Fetcher:
                 if isinstance(found, bytes):
                     return found
                 url = wire_url(urljoin(url, found))
-        raise UrlUnreachable(f"It leads to more than {_MAX_REDIRECTS} other addresses.")
+        raise UrlUnreachable(f"The URL redirects more than {_MAX_REDIRECTS} times.")
 
     def _get(self, pool: httpcore.ConnectionPool, url: str) -> bytes | str:
-        """The body, or the address that it leads to."""
+        """The body, or the URL of a redirect."""
         _host(url)
         try:
             with pool.stream("GET", url, headers=_HEADERS) as response:
                 if response.status in _REDIRECTS:
                     return _location(response)
                 if response.status != 200:
-                    raise UrlUnreachable(f"It answers with status {response.status}.")
+                    raise UrlUnreachable(f"The server returned status {response.status}.")
                 return self._body(response)
-        except (httpcore.TimeoutException, Late) as error:
-            raise UrlUnreachable(f"It takes longer than {self._seconds:g} seconds.") from error
+        except (httpcore.TimeoutException, FutureTimeout) as error:
+            raise UrlUnreachable(f"The URL took longer than {self._seconds:g} seconds.") from error
         except (OSError, httpcore.NetworkError, httpcore.ProtocolError, ValueError) as error:
             reason = str(error) or type(error).__name__
-            raise UrlUnreachable(f"It cannot be reached: {reason[:200]}") from error
+            raise UrlUnreachable(f"The URL cannot be fetched: {reason[:200]}") from error
 
     def _body(self, response: httpcore.Response) -> bytes:
         data = bytearray()
@@ -138,7 +138,7 @@ class Fetcher:
 
 
 class _CheckedBackend(httpcore.NetworkBackend):
-    """Connects only to addresses that are allowed, and for one fetch only."""
+    """Connects only to allowed addresses; used for one fetch."""
 
     def __init__(self, allowed: Callable[[Address], bool], deadline: float) -> None:
         self._allowed = allowed
@@ -149,7 +149,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
         self,
         host: str,
         port: int,
-        timeout: float | None = None,  # noqa: ARG002 - ours is shorter
+        timeout: float | None = None,  # noqa: ARG002 - the deadline is shorter
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
@@ -161,17 +161,17 @@ class _CheckedBackend(httpcore.NetworkBackend):
                 return _TimedStream(stream, self._deadline)
             except httpcore.ConnectError as error:
                 last = error
-        raise last or httpcore.ConnectError("the name has no address")
+        raise last or httpcore.ConnectError("the host name has no address")
 
     def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.NetworkStream:
-        raise UrlForbidden("Only http and https addresses are read.")
+        raise UrlForbidden("Only http and https URLs are read.")
 
     def _checked(self, host: str, port: int) -> list[str]:
-        asked = _resolving.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        future = _resolving.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
         try:
-            found = asked.result(_left(self._deadline))
+            found = future.result(_left(self._deadline))
         except (OSError, UnicodeError) as error:
-            raise UrlUnreachable(f"The name {host[:200]} is not known.") from error
+            raise UrlUnreachable(f"The host name {host[:200]} cannot be resolved.") from error
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
         for address in addresses:
             if not self._allowed(ip_address(address.partition("%")[0])):
@@ -180,7 +180,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
 
 
 class _TimedStream(httpcore.NetworkStream):
-    """However slowly the other side speaks, the whole talk ends at the deadline."""
+    """Ends the connection at the deadline, however slowly data arrives."""
 
     def __init__(self, stream: httpcore.NetworkStream, deadline: float) -> None:
         self._stream = stream
@@ -211,7 +211,7 @@ class _TimedStream(httpcore.NetworkStream):
 def _left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise httpcore.ReadTimeout("out of time")
+        raise httpcore.ReadTimeout("the deadline has passed")
     return left
 
 
@@ -220,11 +220,11 @@ def _host(url: str) -> str:
         parts = urlsplit(url)
         host, _port = parts.hostname, parts.port
     except ValueError as error:
-        raise UrlForbidden(f"Not an address: {error}") from error
+        raise UrlForbidden(f"Not a valid URL: {error}") from error
     if parts.scheme.lower() not in ("http", "https") or not host:
-        raise UrlForbidden("Only http and https addresses are read.")
+        raise UrlForbidden("Only http and https URLs are read.")
     if parts.username is not None or parts.password is not None:
-        raise UrlForbidden("An address must not hold a user or a password.")
+        raise UrlForbidden("A URL must not contain a user name or a password.")
     return host
 
 
@@ -239,7 +239,7 @@ def _location(response: httpcore.Response) -> str:
     for name, value in response.headers:
         if name.lower() == b"location":
             return value.decode("latin-1")
-    raise UrlUnreachable("It leads to another address but does not name it.")
+    raise UrlUnreachable("The URL redirects without a Location header.")
 
 
 @cache

@@ -5,9 +5,9 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.core.datasets.rows import check_unused, get_dataset
-from app.core.datasets.sources.listings import listing_key
 from app.core.jobs.lifecycle import JobOptions, create_job
 from app.core.platform.tables import Dataset, Job
+from app.core.storage.keys import listing_key
 
 
 def create_ingest_job(

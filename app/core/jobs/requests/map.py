@@ -10,6 +10,7 @@ from app.core.models.backbones import check_backbone_name
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job
+from app.core.storage.keys import job_folder
 
 _MIN_IMAGES = 3
 
@@ -45,4 +46,4 @@ class MapRequest(JobRequest):
 
 def map_key(job_id: str) -> str:
     """The file that the job leaves: Arrow, with image_id, x and y."""
-    return f"jobs/{job_id}/map.arrow"
+    return f"{job_folder(job_id)}/map.arrow"

@@ -1,21 +1,21 @@
-"""What a manifest must say: all that is needed to use a model, and where it came from."""
+"""The schema of a manifest: what is needed to use a model, and where it comes from."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from app.core.models.package import MANIFEST_FILE
+from app.core.models.package.untrusted_json import parse_json
 from app.core.platform.errors import ModelFileInvalid
-from app.core.platform.untrusted_json import parse_json
 from temi.config import Precision, TrainConfig
 from temi.errors import InvalidConfig
 
-_SHOWN_ERRORS = 5
+_MAX_ERRORS = 5
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class _Part(BaseModel):
-    # Fields that a newer service adds are kept.
+    # Fields of newer services are kept.
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
 
@@ -33,7 +33,7 @@ class NamedCluster(_Part):
 
 
 class Origin(_Part):
-    """A model version; of another service, perhaps."""
+    """A model version, perhaps of another service."""
 
     name: str = Field(max_length=100)
     version: int = Field(ge=1)
@@ -46,7 +46,7 @@ class TrainedOn(_Part):
 
 class Manifest(_Part):
     format: Literal[1]
-    model: Origin | None = None  # as which it was exported
+    model: Origin | None = None  # name and version in the exporting service
     backbone: str = Field(min_length=1, max_length=200)
     weights_sha256: Sha256
     preprocessing: Preprocessing
@@ -64,7 +64,7 @@ class Manifest(_Part):
     finetune: dict[str, Any] | None = None
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> "Manifest":
+    def _check_clusters(self) -> "Manifest":
         if [cluster.cluster_id for cluster in self.clusters] != list(range(self.n_clusters)):
             raise ValueError("clusters must be numbered 0, 1, ... up to n_clusters")
         if (trained := _read_config(self.config).n_clusters) != self.n_clusters:
@@ -80,15 +80,15 @@ def _read_config(values: dict[str, Any]) -> TrainConfig:
 
 
 def parse_manifest(data: bytes) -> tuple[Manifest, dict[str, Any]]:
-    """What was read, and the same as the registry stores it."""
+    """The parsed manifest, and its values for the registry."""
     values = parse_json(MANIFEST_FILE, data)
     try:
         return Manifest.model_validate(values), values
     except ValidationError as error:
-        found = [_told(part["loc"], part["msg"]) for part in error.errors()[:_SHOWN_ERRORS]]
+        found = [_message(part["loc"], part["msg"]) for part in error.errors()[:_MAX_ERRORS]]
     raise ModelFileInvalid(f"{MANIFEST_FILE}: {'; '.join(found)}")
 
 
-def _told(place: tuple[int | str, ...], message: str) -> str:
-    path = ".".join(map(str, place))
+def _message(loc: tuple[int | str, ...], message: str) -> str:
+    path = ".".join(map(str, loc))
     return f"{path}: {message}" if path else message.removeprefix("Value error, ")

@@ -1,4 +1,4 @@
-"""A version to one file, made while it is sent: nothing is copied on the disk."""
+"""Packs a version into one file while it is sent, without a copy on disk."""
 
 import hashlib
 import io
@@ -15,7 +15,7 @@ from app.core.platform.tables import ModelVersion
 from app.core.storage import Storage
 
 _BLOCK = 1024 * 1024
-_DATE = (1980, 1, 1, 0, 0, 0)  # the same version makes the same file
+_DATE = (1980, 1, 1, 0, 0, 0)  # a version always gives the same bytes
 
 
 class _Member(NamedTuple):
@@ -25,7 +25,7 @@ class _Member(NamedTuple):
 
 
 class PackedModel:
-    """Raises ModelIntegrity, when it is made, if a file is not what was registered."""
+    """The constructor raises ModelIntegrity if the SHA-256 of a file does not match."""
 
     def __init__(
         self, storage: Storage, name: str, version: ModelVersion, labels: list[str]
@@ -88,7 +88,7 @@ class PackedModel:
 
 
 class _Sink(io.RawIOBase):
-    """Takes what a ZipFile writes until it is fetched; it cannot go back, like a connection."""
+    """Buffers what a ZipFile writes until `take`; not seekable."""
 
     def __init__(self) -> None:
         self._written: list[bytes] = []

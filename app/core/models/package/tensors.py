@@ -1,4 +1,4 @@
-"""What can be known of safetensors without torch: that they are whole and fit their manifest."""
+"""Checks safetensors files against their manifest, without torch."""
 
 import hashlib
 import json
@@ -12,8 +12,8 @@ from app.core.models.files import BACKBONE_FILE, MODEL_FILE
 from app.core.models.package.manifest import Manifest
 from app.core.platform.errors import ModelFileInvalid
 
-_BLOCK = 1024 * 1024  # a multiple of every type's size
-_HEADER_BYTES = 4 * 1024 * 1024  # of some 40,000 tensors; the largest backbones have a thousand
+_BLOCK = 1024 * 1024  # a multiple of every item size
+_HEADER_BYTES = 4 * 1024 * 1024  # about 40,000 tensors; the largest backbones have a thousand
 _TORCH_TYPES = {
     "F64": "float64",
     "F32": "float32",
@@ -37,7 +37,7 @@ class _Tensor(NamedTuple):
 
 
 def check_head(path: Path, manifest: Manifest) -> None:
-    """The head's tensors, all of them and no others, in shapes that fit the manifest."""
+    """Checks that the file has exactly the tensors of a head, in the shapes of the manifest."""
     tensors = _read_header(MODEL_FILE, path)
     shapes = {tensor.name: tensor.shape for tensor in tensors}
     hidden, bottleneck = (shapes.get(bias, ()) for bias in ("b1", "b2"))
@@ -54,35 +54,35 @@ def check_head(path: Path, manifest: Manifest) -> None:
     if len(hidden) != 1 or len(bottleneck) != 1 or shapes != expected:
         raise ModelFileInvalid(
             f"The tensors of {MODEL_FILE} do not fit a manifest with feature_dim "
-            f"{manifest.feature_dim} and n_clusters {manifest.n_clusters}: {_told(shapes)}"
+            f"{manifest.feature_dim} and n_clusters {manifest.n_clusters}: {_summary(shapes)}"
         )
     for tensor in tensors:
         _check_numbers(path, tensor)
 
 
 def _check_numbers(path: Path, tensor: _Tensor) -> None:
-    """Block by block: a head may be larger than the memory that a request may take."""
+    """Reads in blocks: a head may be larger than the memory of a request."""
     for block in _blocks(path, tensor):
         if tensor.type != "F32" or not np.isfinite(values := np.frombuffer(block, "<f4")).all():
-            raise ModelFileInvalid(f"{MODEL_FILE}: {tensor.name} must hold finite float32 numbers.")
+            raise ModelFileInvalid(f"{MODEL_FILE}: {tensor.name} must have finite float32 numbers.")
         if tensor.name == "std" and not values.all():
-            raise ModelFileInvalid(f"{MODEL_FILE}: std must not be zero anywhere.")
+            raise ModelFileInvalid(f"{MODEL_FILE}: std must not contain zeros.")
 
 
 def check_backbone(path: Path, manifest: Manifest) -> None:
-    """Its weights are those that the manifest names."""
+    """Checks the weights against weights_sha256 of the manifest."""
     if _hash_weights(path) != manifest.weights_sha256:
         raise ModelFileInvalid(
-            f"The tensors of {BACKBONE_FILE} are not those of weights_sha256 in the manifest."
+            f"The weights in {BACKBONE_FILE} do not match weights_sha256 of the manifest."
         )
 
 
 def _hash_weights(path: Path) -> str:
-    """The hash by which backbones know their weights, from the bytes of the file."""
+    """The weights hash of a backbone, computed from the bytes of the file."""
     digest = hashlib.sha256()
     for tensor in sorted(_read_header(BACKBONE_FILE, path)):
         if tensor.type not in _TORCH_TYPES:
-            raise ModelFileInvalid(f"{BACKBONE_FILE}: no tensor may be of {tensor.type}.")
+            raise ModelFileInvalid(f"{BACKBONE_FILE}: the type {tensor.type} is not supported.")
         named = f"{tensor.name}|torch.{_TORCH_TYPES[tensor.type]}|{tensor.shape}|"
         digest.update(named.encode())
         for block in _blocks(path, tensor):
@@ -100,12 +100,12 @@ def _blocks(path: Path, tensor: _Tensor) -> Iterator[bytes]:
 
 
 def _read_header(name: str, path: Path) -> list[_Tensor]:
-    """Read by ourselves only once the library has found every offset in order."""
+    """Parses the header after the library has checked every offset."""
     from safetensors import SafetensorError, safe_open
 
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
-    if size > _HEADER_BYTES:  # the library allows 100 MB, which take gigabytes once they are parsed
+    if size > _HEADER_BYTES:  # the library allows 100 MB, which take gigabytes when parsed
         raise ModelFileInvalid(f"{name}: its header has more than {_HEADER_BYTES:,} bytes.")
     try:
         with safe_open(path, framework="numpy"):
@@ -124,5 +124,5 @@ def _tensor(name: str, entry: dict[str, Any], offset: int) -> _Tensor:
     return _Tensor(name, entry["dtype"], tuple(entry["shape"]), offset + start, offset + end)
 
 
-def _told(shapes: dict[str, tuple[int, ...]]) -> str:
+def _summary(shapes: dict[str, tuple[int, ...]]) -> str:
     return ", ".join(f"{name[:40]} {shape}" for name, shape in sorted(shapes.items())[:10])

@@ -12,7 +12,6 @@ from app.core.platform.tables.clusterings import (
     Export,
 )
 from app.core.platform.tables.datasets import (
-    BlobDeletion,
     Dataset,
     DatasetIssue,
     Duplicate,
@@ -31,7 +30,7 @@ from app.core.platform.tables.jobs import (
     WebhookDelivery,
 )
 from app.core.platform.tables.models import Model, ModelAlias, ModelAliasChange, ModelVersion
-from app.core.platform.tables.retention import RetentionLock
+from app.core.platform.tables.storage import BlobDeletion, RetentionLock
 from app.core.platform.tables.workers import Shard, Worker
 
 __all__ = [

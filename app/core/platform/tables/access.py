@@ -1,4 +1,4 @@
-"""Who may do what, and who did what."""
+"""API keys and the audit log."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from app.core.platform.tables.base import Base, Json, created_at_column, id_colu
 
 
 class ApiKey(Base):
-    """The key itself is shown once and never stored: only its SHA-256 is."""
+    """Only the SHA-256 of the key is stored; the key itself is shown once."""
 
     __tablename__ = "api_keys"
 
@@ -19,15 +19,15 @@ class ApiKey(Base):
     name: Mapped[str] = mapped_column(String(200))
     sha256: Mapped[str] = mapped_column(String(64), unique=True)
     scopes: Mapped[list[Any]] = mapped_column(Json)
-    requests_per_minute: Mapped[int | None]  # none: as many as there are
-    storage_bytes: Mapped[int | None] = mapped_column(BigInteger)  # most that its tenant may hold
+    requests_per_minute: Mapped[int | None]  # None: no limit
+    storage_bytes: Mapped[int | None] = mapped_column(BigInteger)  # quota of its tenant
     created_at: Mapped[float] = created_at_column()
     expires_at: Mapped[float | None]
     revoked_at: Mapped[float | None]
 
 
 class AuditEntry(Base):
-    """A request that changed something: written in the transaction of the change itself."""
+    """A request that changed rows; written in the same transaction."""
 
     __tablename__ = "audit_entries"
     __table_args__ = (Index("ix_audit_entries_tenant_id", "tenant", "id"),)

@@ -1,4 +1,4 @@
-"""What every table shares."""
+"""Base class and columns that tables share."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class Base(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
-    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy declares it as an instance's
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy declares it as an instance attribute
         dict[str, Any]: Json,
         list[Any]: Json,
         float: Double(),

@@ -1,4 +1,4 @@
-"""Clusterings: the state as it is now, and every step that led to it."""
+"""Clusterings: their current state, and every operation that changed it."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.platform.tables.base import Base, Json, created_at_column, id_column, tenant_column
 
-EXCLUDED = -1  # the place of images that were taken out
+EXCLUDED = -1  # the cluster id of excluded images
 
 
 class Clustering(Base):
@@ -22,10 +22,10 @@ class Clustering(Base):
         ForeignKey("datasets.id", ondelete="CASCADE"), index=True
     )
     dataset_fingerprint: Mapped[str | None] = mapped_column(String(64))
-    embedding_folder: Mapped[str | None] = mapped_column(String(200))  # features it was made from
+    embedding_folder: Mapped[str | None] = mapped_column(String(200))  # its features
     model_name: Mapped[str] = mapped_column(String(100))
     model_version: Mapped[int]
-    n_clusters: Mapped[int]  # that were ever made; the next one gets this number
+    n_clusters: Mapped[int]  # including merged ones; the next cluster gets this number
     image_count: Mapped[int]
     revision: Mapped[int] = mapped_column(default=1)
     metrics: Mapped[dict[str, Any]]
@@ -40,13 +40,13 @@ class Cluster(Base):
     )
     cluster_id: Mapped[int] = mapped_column(primary_key=True)
     label: Mapped[str] = mapped_column(String(200))
-    active: Mapped[bool] = mapped_column(default=True)  # false once merged into another or undone
+    active: Mapped[bool] = mapped_column(default=True)  # False once merged or undone
     size: Mapped[int]
     mean_probability: Mapped[float | None]
 
 
 class Assignment(Base):
-    """Where an image is now. Probability, margin and distance are as the model found them."""
+    """The cluster of an image. Probability, margin and distance are those of the model."""
 
     __tablename__ = "assignments"
     __table_args__ = (
@@ -56,7 +56,7 @@ class Assignment(Base):
             "cluster_id",
             "image_id",
         ),
-        Index(  # with the image: very many may be equally sure
+        Index(  # with the image id: many have the same probability
             "ix_assignments_by_probability_image_id",
             "clustering_id",
             "cluster_id",
@@ -75,12 +75,12 @@ class Assignment(Base):
     )
     cluster_id: Mapped[int]
     probability: Mapped[float]
-    margin: Mapped[float]  # to the second likeliest cluster: small at a border
+    margin: Mapped[float]  # to the second most probable cluster
     distance: Mapped[float]  # 1 - cosine to the center of the cluster that the model chose
 
 
 class ClusteringOperation(Base):
-    """One step of the people who sort: it made `revision` out of the one before."""
+    """An operation of a user, which created `revision` from the one before."""
 
     __tablename__ = "clustering_operations"
 
@@ -90,15 +90,15 @@ class ClusteringOperation(Base):
     revision: Mapped[int] = mapped_column(primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))
     arguments: Mapped[dict[str, Any]]
-    clusters_before: Mapped[dict[str, Any]]  # id -> label and active, of those it touched
+    clusters_before: Mapped[dict[str, Any]]  # id -> label and active, of the clusters it changed
     moved: Mapped[int] = mapped_column(BigInteger, default=0)  # images
-    undoes: Mapped[int | None]  # the revision that it took back
+    undoes: Mapped[int | None]  # the revision that it undid
     undone_by: Mapped[int | None]
     created_at: Mapped[float] = created_at_column()
 
 
 class AssignmentChange(Base):
-    """Where an image was before the operation that made `revision`."""
+    """The cluster of an image before the operation that created `revision`."""
 
     __tablename__ = "assignment_changes"
     __table_args__ = (
@@ -116,7 +116,7 @@ class AssignmentChange(Base):
 
 
 class Export(Base):
-    """A file made from a clustering at one of its revisions."""
+    """An exported file of a clustering at one revision."""
 
     __tablename__ = "exports"
 

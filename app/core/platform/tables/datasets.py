@@ -1,4 +1,4 @@
-"""Collections of images: what is in them, what could not be read, what is in them twice."""
+"""Datasets: images, issues, duplicates, embeddings and uploads."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class Dataset(Base):
     name: Mapped[str] = mapped_column(String(200))
     status: Mapped[str] = mapped_column(String(16), default="ingesting")
     fingerprint: Mapped[str | None] = mapped_column(String(64))
-    # Images below it are in the dataset; those at or above it belong to an ingest that still runs.
+    # Images below this position are in the dataset; the others belong to a running ingest.
     end_position: Mapped[int] = mapped_column(default=0)
     image_count: Mapped[int] = mapped_column(default=0)
     issue_count: Mapped[int] = mapped_column(default=0)
@@ -37,7 +37,7 @@ class Image(Base):
 
     id: Mapped[str] = id_column()
     dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id", ondelete="CASCADE"))
-    position: Mapped[int]  # in the dataset; grows with every member that was ever sent
+    position: Mapped[int]  # in the dataset; never reused
     name: Mapped[str] = mapped_column(Text)
     sha256: Mapped[str] = mapped_column(String(64), index=True)
     width: Mapped[int]
@@ -64,7 +64,7 @@ class DatasetIssue(Base):
 
 
 class Duplicate(Base):
-    """An image that shows what an earlier image of its dataset shows."""
+    """An image that is equal or similar to an earlier image of its dataset."""
 
     __tablename__ = "duplicates"
     __table_args__ = (
@@ -84,7 +84,7 @@ class Duplicate(Base):
 
 
 class Embedding(Base):
-    """Features of a dataset as it was with this fingerprint. The next one starts from them."""
+    """Features of a dataset with this fingerprint. Later embeddings copy rows from them."""
 
     __tablename__ = "embeddings"
 
@@ -99,7 +99,7 @@ class Embedding(Base):
 
 
 class Upload(Base):
-    """A resumable upload. How much of it has arrived is the size of its file."""
+    """A resumable upload. Its offset is the size of its file."""
 
     __tablename__ = "uploads"
 
@@ -109,12 +109,3 @@ class Upload(Base):
     attributes: Mapped[dict[str, Any]] = mapped_column(Json, default=dict)  # tus Upload-Metadata
     created_at: Mapped[float] = created_at_column()
     expires_at: Mapped[float] = mapped_column(Double(), index=True)
-
-
-class BlobDeletion(Base):
-    """Bytes that lost an image; a sweep removes them unless another image has them too."""
-
-    __tablename__ = "blob_deletions"
-
-    sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
-    scheduled_at: Mapped[float] = mapped_column(Double(), default=db_now(), index=True)

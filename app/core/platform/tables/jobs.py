@@ -1,4 +1,4 @@
-"""Jobs, what they say while they run, and requests that must not be done twice."""
+"""Jobs with their logs, curves and webhooks, and idempotency keys."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ FINAL = ("cancelled", "succeeded", "failed")
 
 
 class Job(Base):
-    """The truth about a job. Only the holder of the current `fence` may change a running one."""
+    """A job. Only the worker with the current `fence` may change a running one."""
 
     __tablename__ = "jobs"
 
@@ -24,12 +24,12 @@ class Job(Base):
     dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id", ondelete="CASCADE"))
     dataset_fingerprint: Mapped[str | None] = mapped_column(String(64))
     config: Mapped[dict[str, Any]]
-    priority: Mapped[int] = mapped_column(default=0)  # higher is sooner
+    priority: Mapped[int] = mapped_column(default=0)  # higher is claimed first
     webhook_url: Mapped[str | None] = mapped_column(Text)
     created_by: Mapped[str | None] = mapped_column(String(40))  # id of the API key
     memory_bytes: Mapped[int | None] = mapped_column(BigInteger)  # of its training, estimated
     request_id: Mapped[str | None] = mapped_column(String(100))  # of the request that created it
-    traceparent: Mapped[str | None] = mapped_column(String(64))  # W3C: the worker goes on with it
+    traceparent: Mapped[str | None] = mapped_column(String(64))  # W3C, for the worker's spans
     stages: Mapped[list[Any]] = mapped_column(Json)
     stage: Mapped[str | None] = mapped_column(String(16))
     completed: Mapped[int] = mapped_column(BigInteger, default=0)
@@ -39,7 +39,7 @@ class Job(Base):
     timings: Mapped[dict[str, Any]] = mapped_column(Json, default=dict)
     result: Mapped[dict[str, Any] | None]
     error: Mapped[dict[str, Any] | None]
-    version: Mapped[int] = mapped_column(default=1)  # grows with every write: the event id
+    version: Mapped[int] = mapped_column(default=1)  # incremented by every write: the event id
     fence: Mapped[int] = mapped_column(default=0)
     lease_until: Mapped[float] = mapped_column(Double(), default=0.0)
     worker: Mapped[str | None] = mapped_column(String(200))
@@ -57,15 +57,15 @@ class Job(Base):
         Index("ix_jobs_status_priority_id", "status", "priority", "id"),
         Index("ix_jobs_status_kind_queued_at", "status", "kind", "queued_at"),
         Index("ix_jobs_dataset_id_status", "dataset_id", "status"),
-        Index("ix_jobs_tenant_id", "tenant", "id"),  # this one and the next two: pages of a list
+        Index("ix_jobs_tenant_id", "tenant", "id"),  # this and the next two: pages of lists
         Index("ix_jobs_tenant_status_id", "tenant", "status", "id"),
         Index("ix_jobs_dataset_id_id", "dataset_id", "id"),
     )
 
 
 class TenantTurn(Base):
-    """When a job of the tenant was last claimed. It outlives the jobs: deleting them gains no
-    turn."""
+    """When a job of the tenant was last claimed. It is kept when jobs are deleted, so that deleting
+    jobs gains no earlier turn."""
 
     __tablename__ = "tenant_turns"
 
@@ -74,7 +74,7 @@ class TenantTurn(Base):
 
 
 class JobLog(Base):
-    """What a job has to say while it runs, for those who wait for it."""
+    """A log message of a job, shown to its user."""
 
     __tablename__ = "job_logs"
 
@@ -96,7 +96,7 @@ class JobCurve(Base):
 
 
 class WebhookDelivery(Base):
-    """A message that is to be sent: written with the end of its job, sent by a sweep."""
+    """A webhook message, written when its job ends and sent by a worker."""
 
     __tablename__ = "webhook_deliveries"
     __table_args__ = (Index("ix_webhook_deliveries_status_due_at", "status", "due_at"),)
@@ -112,7 +112,7 @@ class WebhookDelivery(Base):
 
 
 class IdempotencyKey(Base):
-    """Written in the transaction of what it guards; there is no half-done state to clean up."""
+    """Written in the transaction that it guards, so that no partial state is left."""
 
     __tablename__ = "idempotency_keys"
 

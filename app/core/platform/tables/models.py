@@ -16,13 +16,13 @@ class Model(Base):
     id: Mapped[str] = id_column()
     tenant: Mapped[str] = tenant_column()
     name: Mapped[str] = mapped_column(String(100))
-    last_number: Mapped[int] = mapped_column(default=0)  # given to a version; never twice
-    latest_version: Mapped[int | None]  # the newest that is left; none once all were deleted
+    last_number: Mapped[int] = mapped_column(default=0)  # of a version; never reused
+    latest_version: Mapped[int | None]  # None once all were deleted
     created_at: Mapped[float] = created_at_column()
 
 
 class ModelVersion(Base):
-    """The manifest and the hashes of its files never change."""
+    """A version; its manifest and the hashes of its files never change."""
 
     __tablename__ = "model_versions"
 
@@ -33,15 +33,15 @@ class ModelVersion(Base):
     job_id: Mapped[str | None] = mapped_column(
         ForeignKey("jobs.id", ondelete="SET NULL"), unique=True
     )
-    clustering_id: Mapped[str | None] = mapped_column(String(40))  # none if it was imported
+    clustering_id: Mapped[str | None] = mapped_column(String(40))  # None if it was imported
     folder: Mapped[str] = mapped_column(String(200))
     manifest: Mapped[dict[str, Any]]
     files: Mapped[dict[str, Any]]  # name -> sha256
-    bytes: Mapped[int] = mapped_column(  # of the files, if they were imported: they fill a quota
+    bytes: Mapped[int] = mapped_column(  # of imported files, which count against the quota
         BigInteger, default=0, server_default="0"
     )
     created_at: Mapped[float] = created_at_column()
-    served_at: Mapped[float | None] = mapped_column(Double())  # lately; what is in use is kept warm
+    served_at: Mapped[float | None] = mapped_column(Double())  # models in use are preloaded
 
 
 class ModelAlias(Base):
@@ -56,7 +56,7 @@ class ModelAlias(Base):
 
 
 class ModelAliasChange(Base):
-    """Every move of an alias: from where to where, by whom and when. Never changed."""
+    """A change of an alias; rows are never updated."""
 
     __tablename__ = "model_alias_changes"
     __table_args__ = (Index("ix_model_alias_changes_model_id_alias", "model_id", "alias"),)
@@ -68,6 +68,6 @@ class ModelAliasChange(Base):
     alias: Mapped[str] = mapped_column(String(64))
     kind: Mapped[str] = mapped_column(String(16))  # set, rollback or remove
     before: Mapped[int | None]
-    version: Mapped[int | None]  # none: the alias was removed
-    changed_by: Mapped[str | None] = mapped_column(String(200))  # the key's name; none: no key
+    version: Mapped[int | None]  # None: the alias was removed
+    changed_by: Mapped[str | None] = mapped_column(String(200))  # the key's name; None: no key
     changed_at: Mapped[float] = mapped_column(Double(), default=db_now())

@@ -1,4 +1,4 @@
-"""Who works, and the pieces of a job that several of them share."""
+"""Workers, and shards of jobs that several workers share."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from app.core.platform.tables.base import Base
 
 
 class Worker(Base):
-    """A worker process that is alive, as far as it was heard of."""
+    """A worker process, with its last heartbeat."""
 
     __tablename__ = "workers"
 
@@ -22,14 +22,14 @@ class Worker(Base):
     version: Mapped[str] = mapped_column(String(40))
     started_at: Mapped[float] = mapped_column(Double(), default=db_now())
     seen_at: Mapped[float] = mapped_column(Double(), default=db_now())
-    job_id: Mapped[str | None] = mapped_column(String(40))  # that it works on now
+    job_id: Mapped[str | None] = mapped_column(String(40))  # that it runs now
     stage: Mapped[str | None] = mapped_column(String(16))
 
 
 class Shard(Base):
-    """A piece of a running job's stage that any worker may do. Held like a job: by lease and fence.
+    """A part of a running job's stage that any worker may claim, with lease and fence like a job.
 
-    What it makes is one file whose name says what is in it, so doing it twice does no harm.
+    Its result is one file whose name determines its content, so computing it twice does no harm.
     """
 
     __tablename__ = "shards"
@@ -40,10 +40,10 @@ class Shard(Base):
     number: Mapped[int]
     needs: Mapped[str] = mapped_column(String(8))
     priority: Mapped[int]  # of the job
-    plan: Mapped[str] = mapped_column(Text)  # key of a file that says how to do it
-    key: Mapped[str] = mapped_column(Text)  # of the file that it makes
+    plan: Mapped[str] = mapped_column(Text)  # key of a file with its parameters
+    key: Mapped[str] = mapped_column(Text)  # of the file with its result
     first: Mapped[int] = mapped_column(BigInteger)
-    rows: Mapped[int] = mapped_column(BigInteger)  # from the first on
+    rows: Mapped[int] = mapped_column(BigInteger)  # starting at `first`
     fence: Mapped[int] = mapped_column(default=0)
     lease_until: Mapped[float] = mapped_column(Double(), default=0.0)
     worker: Mapped[str | None] = mapped_column(String(200))

@@ -1,4 +1,4 @@
-"""Edits of a clustering: what each does, what it leaves behind, and how it is taken back."""
+"""Operations on a clustering: their effect, their history, and undo."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +14,9 @@ from app.core.clusterings.operations import (
     Rename,
     Split,
     Undo,
-    perform,
+    apply_operation,
 )
-from app.core.clusterings.operations import edit as edit_module
+from app.core.clusterings.operations import editor as editor_module
 from app.core.clusterings.rows import refresh_clusters
 from app.core.platform.errors import InvalidRequest, NotFound, NothingToUndo, RevisionStale
 from app.core.platform.tables import (
@@ -162,7 +162,7 @@ def test_undo_restores(
         assert undone.undone_by == 3
 
 
-def test_undo_goes_back_step_by_step(any_runtime: Runtime, stored: Stored) -> None:
+def test_undo_undoes_one_operation_at_a_time(any_runtime: Runtime, stored: Stored) -> None:
     edit(any_runtime, stored, Rename(cluster_id=0, label="a"))
     edit(any_runtime, stored, Rename(cluster_id=0, label="b"))
     assert edit(any_runtime, stored, Undo()).undoes == 3
@@ -173,7 +173,7 @@ def test_undo_goes_back_step_by_step(any_runtime: Runtime, stored: Stored) -> No
         edit(any_runtime, stored, Undo())
 
 
-def test_undo_without_images_that_are_gone(any_runtime: Runtime, stored: Stored) -> None:
+def test_undo_skips_deleted_images(any_runtime: Runtime, stored: Stored) -> None:
     edit(any_runtime, stored, Merge(cluster_ids=[0, 1, 2]))
     with any_runtime.db.write() as session:
         session.execute(delete(Image).where(Image.id.in_([stored.images[0], stored.images[3]])))
@@ -200,7 +200,7 @@ def test_undo_without_images_that_are_gone(any_runtime: Runtime, stored: Stored)
         (Exclude(image_ids=["img_none"]), "image_ids"),
     ],
 )
-def test_what_is_not_there_is_refused(
+def test_unknown_clusters_are_refused(
     any_runtime: Runtime, stored: Stored, operation: Operation, field: str
 ) -> None:
     edit(any_runtime, stored, Merge(cluster_ids=[1, 2]))
@@ -212,7 +212,7 @@ def test_what_is_not_there_is_refused(
 
 
 @pytest.mark.parametrize("cluster_id", [9, 2])
-def test_images_do_not_go_to_a_cluster_that_is_not_there(
+def test_images_cannot_be_moved_to_an_unknown_cluster(
     any_runtime: Runtime, stored: Stored, cluster_id: int
 ) -> None:
     edit(any_runtime, stored, Merge(cluster_ids=[1, 2]))
@@ -228,7 +228,7 @@ def test_images_of_another_clustering_are_refused(any_runtime: Runtime, stored: 
 
 def test_another_tenant_sees_nothing(any_runtime: Runtime, stored: Stored) -> None:
     with any_runtime.db.write() as session, pytest.raises(NotFound):
-        perform(session, "other", stored.clustering_id, Undo())
+        apply_operation(session, "other", stored.clustering_id, Undo())
 
 
 def test_other_clusterings_stay_as_they_are(any_runtime: Runtime, stored: Stored) -> None:
@@ -240,10 +240,10 @@ def test_other_clusterings_stay_as_they_are(any_runtime: Runtime, stored: Stored
     assert in_order(any_runtime, other) == PLACES
 
 
-def test_many_values_go_in_several_statements(
+def test_many_values_are_sent_in_several_statements(
     any_runtime: Runtime, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edit_module, "_CHUNK", 2)
+    monkeypatch.setattr(editor_module, "_CHUNK", 2)
     edit(any_runtime, stored, Move(image_ids=stored.images, new_cluster="x"))
     assert in_order(any_runtime, stored) == [4] * 6
     edit(any_runtime, stored, Undo())
@@ -261,12 +261,12 @@ def test_a_stale_revision_changes_nothing(any_runtime: Runtime, stored: Stored) 
     assert clusters(any_runtime, stored)[0] == ("a", True)
 
 
-def test_of_those_who_edit_at_once_one_succeeds(any_runtime: Runtime, stored: Stored) -> None:
+def test_one_of_several_concurrent_edits_succeeds(any_runtime: Runtime, stored: Stored) -> None:
     def rename(number: int) -> bool:
         operation = Rename(cluster_id=0, label=str(number))
         try:
             with any_runtime.db.write() as session:
-                perform(session, TENANT, stored.clustering_id, operation, revisions={1})
+                apply_operation(session, TENANT, stored.clustering_id, operation, revisions={1})
         except RevisionStale:
             return False
         return True

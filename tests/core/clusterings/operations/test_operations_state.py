@@ -1,4 +1,4 @@
-"""Any sequence of edits: nobody is lost, everything can be undone, every revision can be found.
+"""Any sequence of operations: no image is lost, all can be undone, every revision can be read.
 
 A model in plain Python keeps a picture of the clustering at each revision. The database has to
 agree with it after each step, and must give each picture back from what it has noted.
@@ -38,7 +38,7 @@ _LABELS = st.sampled_from(["a", "b", "Katzen", "ねこ"])
 
 
 class Picture(NamedTuple):
-    """Images to clusters, and the clusters in use to their names."""
+    """The cluster of each image, and the names of active clusters."""
 
     places: dict[str, int]
     labels: dict[int, str]
@@ -148,13 +148,13 @@ class Editing(RuleBasedStateMachine):
     @precondition(lambda self: len(self.now.places) > 2)
     @rule(number=st.integers(0, 20))
     def delete_an_image(self, number: int) -> None:
-        """It is gone from all revisions, too."""
-        (gone,) = self.some_images([number])
+        """It is deleted from all revisions, too."""
+        (deleted,) = self.some_images([number])
         with self.runtime.db.write() as session:
             dataset = get_dataset(session, TENANT, self.stored.dataset_id, lock=True)
-            delete_images(session, dataset, [gone])
+            delete_images(session, dataset, [deleted])
         for picture in self.history:
-            picture.places.pop(gone, None)
+            picture.places.pop(deleted, None)
         self.now = self.picture()
         assert self.now == self.history[-1]
 
@@ -172,7 +172,7 @@ class Editing(RuleBasedStateMachine):
         assert self.now == self.history[0]
 
     def check_replay(self) -> None:
-        """Forward through the log: what each step found is what the steps before it made."""
+        """Replays the history: the recorded state before each step equals the replayed one."""
         operations, changes = self.log()
         where = dict(self.history[0].places)
         for operation in operations:
@@ -205,7 +205,7 @@ class Editing(RuleBasedStateMachine):
         return self.history[operation.revision - 1].places[change.image_id]
 
     def at(self, revision: int) -> Picture:
-        """By what was noted alone: the earliest later change says how it was."""
+        """The state by the recorded changes alone: the first later change decides."""
         operations, changes = self.log()
         where = dict(self.now.places)
         for change in reversed([c for c in changes if c.revision > revision]):
@@ -238,7 +238,7 @@ class Editing(RuleBasedStateMachine):
 
 @pytest.fixture
 def memory_runtime(sqlite_template: Path) -> Iterator[Runtime]:
-    """In memory as far as the machine can: each step commits, and a disk would have to sync."""
+    """In memory where possible: each step commits, and a disk would have to sync."""
     memory = Path("/dev/shm")
     with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         shutil.copy(sqlite_template, Path(folder) / "temi.db")
@@ -257,10 +257,10 @@ def run(runtime: Runtime, *, examples: int, steps: int) -> None:
     run_state_machine_as_test(machine, settings=limits)
 
 
-def test_any_edits_on_sqlite(memory_runtime: Runtime) -> None:
+def test_any_operations_on_sqlite(memory_runtime: Runtime) -> None:
     run(memory_runtime, examples=20, steps=12)
 
 
 @pytest.mark.parametrize("any_settings", ["postgresql"], indirect=True)
-def test_any_edits_on_postgresql(any_runtime: Runtime) -> None:
+def test_any_operations_on_postgresql(any_runtime: Runtime) -> None:
     run(any_runtime, examples=5, steps=10)

@@ -1,4 +1,4 @@
-"""Small archives that cost a careless reader gigabytes or hours."""
+"""Small archives that cost a simple reader gigabytes or hours."""
 
 import bz2
 import gzip
@@ -44,12 +44,12 @@ def pax_record(key: str, value: bytes) -> bytes:
 
 
 def claiming(size: int, name: str = "__MACOSX/skipped") -> bytes:
-    """A member that is passed over and says it is so large; nothing follows."""
+    """A skipped member that claims this size, without data."""
     return pax(pax_record("size", str(size).encode())) + tar_header(name, 0) + bytes(1024)
 
 
 def long_name(size: int) -> bytes:
-    """By GNU's way: a member that holds the name of the next one."""
+    """GNU format: a member with the name of the next one."""
     name = b"n" * size + b"\x00"
     header = tar_header("././@LongLink", len(name), tarfile.GNUTYPE_LONGNAME)
     return header + padded(name) + tar_header("n", 0) + bytes(1024)
@@ -65,7 +65,7 @@ def many_pax(count: int) -> bytes:
 
 
 def sparse_map(blocks: int) -> bytes:
-    """GNU's old way to store a file with holes: the map goes on in further blocks."""
+    """GNU's old format of sparse files: the map continues in further blocks."""
     first = bytearray(tar_header("a.png", 0, tarfile.GNUTYPE_SPARSE))
     first[386:482] = bytes(96)
     first[482] = 1
@@ -77,7 +77,7 @@ def sparse_map(blocks: int) -> bytes:
 
 
 def sparse_size(size: int) -> bytes:
-    """A few bytes that become as many as it says, nearly all of them zeros."""
+    """A few bytes that expand to this size, nearly all zeros."""
     records = [("major", b"1"), ("minor", b"0"), ("name", b"a.png"), ("realsize", b"%d" % size)]
     head = b"".join(pax_record(f"GNU.sparse.{key}", value) for key, value in records)
     return pax(head) + tar_header("a.png", 512) + padded(b"1\n0\n1\n") + bytes(1024)
@@ -91,8 +91,8 @@ def zip_bomb(method: int, size: int, name: str = "manifest.csv") -> bytes:
     return out.getvalue()
 
 
-def zip_of_entries(count: int, *, name: bytes = b"%07d.jpg", told: int | None = None) -> bytes:
-    """Entries for one and the same image; the closing record may tell of fewer."""
+def zip_of_entries(count: int, *, name: bytes = b"%07d.jpg", claimed: int | None = None) -> bytes:
+    """Entries for the same image; the end record may claim fewer."""
     data = b"image"
     crc = zipfile.crc32(data)  # type: ignore[attr-defined]
     local = struct.pack("<4s5H3L2H", b"PK\x03\x04", 20, 0, 0, 0, 0, crc, 5, 5, 1, 0) + b"i" + data
@@ -102,14 +102,14 @@ def zip_of_entries(count: int, *, name: bytes = b"%07d.jpg", told: int | None = 
         text = name % number if b"%" in name else name
         sizes = (crc, len(data), len(data), len(text), 0, 0, 0, 0, 0, 0)
         out.write(struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, *sizes) + text)
-    size, told = out.tell() - len(local), count if told is None else told
-    if told > 65_534:
+    size, claimed = out.tell() - len(local), count if claimed is None else claimed
+    if claimed > 65_534:
         at = out.tell()
-        numbers = (44, 45, 45, 0, 0, told, told, size, len(local))
+        numbers = (44, 45, 45, 0, 0, claimed, claimed, size, len(local))
         out.write(struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", *numbers))
         out.write(struct.pack("<4sLQL", b"PK\x06\x07", 0, at, 1))
-        told = 0xFFFF
-    out.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, told, told, size, len(local), 0))
+        claimed = 0xFFFF
+    out.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, claimed, claimed, size, len(local), 0))
     return out.getvalue()
 
 
@@ -123,7 +123,7 @@ def overlapping_zip(count: int, size: int) -> bytes:
 
 
 def xz_of_window(size: int) -> bytes:
-    """A real tar whose decompressor wants a dictionary of this size."""
+    """A real tar whose decompressor needs a dictionary of this size."""
     filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 4096}]
     data = bytearray(lzma.compress(tar_header("a.png", 0) + bytes(1024), filters=filters))
     # the header of the block: its size, flags, the filter's id, size and dictionary, padding, CRC
@@ -143,7 +143,7 @@ def zstd_of_window(log: int) -> bytes:
 
 
 def empty_streams(kind: str, size: int) -> bytes:
-    """Nothing, compressed again and again."""
+    """Many empty compressed streams."""
     one = PACKERS[kind](b"")
     return one * (size // len(one))
 

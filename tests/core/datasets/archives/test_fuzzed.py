@@ -1,4 +1,4 @@
-"""A damaged archive is refused, or its damaged members are: nothing else is ever raised."""
+"""A damaged archive or its damaged members are refused; no other error is raised."""
 
 import tempfile
 from contextlib import suppress
@@ -38,7 +38,7 @@ def _read(data: bytes) -> None:
             check_archive(path, _LIMITS)
         with suppress(ArchiveRejected):
             for member in read_members(path, _LIMITS):
-                member.name.encode()  # whatever it is, it can be stored
+                member.name.encode()  # every name can be stored
                 with suppress(ImageRejected):
                     member.read()
 

@@ -1,4 +1,4 @@
-"""Archives member by member: what is in them, and which members are left out."""
+"""Members of archives, and those that are skipped."""
 
 import io
 import tarfile
@@ -27,7 +27,7 @@ from tests.images import tar_of
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_members_come_in_order(write: Write, kind: str) -> None:
+def test_members_are_in_order(write: Write, kind: str) -> None:
     files = {
         f"{letter}/{number}.png": f"{letter}{number}".encode()
         for number in (2, 1)
@@ -45,13 +45,13 @@ def test_an_archive_may_be_empty(write: Write, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar"])
-def test_litter_and_folders_are_passed_over(write: Write, kind: str) -> None:
+def test_system_files_and_folders_are_skipped(write: Write, kind: str) -> None:
     names = ["__MACOSX/._a.png", "a/.DS_Store", "Thumbs.db", "a\\desktop.ini", "a/._b.png"]
     files = {name: b"junk" for name in names} | {"a/b.png": b"image"}
     assert contents(write(archive_of(kind, files))) == [(0, "a/b.png", b"image")]
 
 
-def test_folders_are_no_members(write: Write) -> None:
+def test_folders_are_not_members(write: Write) -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         archive.mkdir("folder")
@@ -66,7 +66,7 @@ def test_the_count_of_a_tar_is_not_known_beforehand(write: Write) -> None:
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar", "tar.gz"])
-def test_a_member_that_is_too_large_is_the_only_one_to_go(write: Write, kind: str) -> None:
+def test_only_the_too_large_member_is_refused(write: Write, kind: str) -> None:
     files = {"a.png": b"a", "big.png": bytes(range(256)) * 4097, "c.png": b"c"}
     read = []
     for member in read_members(write(archive_of(kind, files)), LIMITS):
@@ -78,7 +78,7 @@ def test_a_member_that_is_too_large_is_the_only_one_to_go(write: Write, kind: st
     assert read == [(0, b"a"), (2, b"c")]
 
 
-def test_a_member_with_a_bad_checksum_is_the_only_one_to_go(write: Write) -> None:
+def test_only_the_member_with_a_bad_checksum_is_refused(write: Write) -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for name in "abc":
@@ -87,14 +87,14 @@ def test_a_member_with_a_bad_checksum_is_the_only_one_to_go(write: Write) -> Non
     read = []
     for member in read_members(write(data), LIMITS):
         if member.name == "b.png":
-            with pytest.raises(ImageUndecodable, match="Cannot be unpacked"):
+            with pytest.raises(ImageUndecodable, match="cannot be unpacked"):
                 member.read()
         else:
             read.append(member.read()[:1])
     assert read == [b"a", b"c"]
 
 
-def test_members_may_be_left_unread(write: Write) -> None:
+def test_members_may_be_skipped(write: Write) -> None:
     for kind in KINDS:
         path = write(archive_of(kind, {f"{i}.png": bytes([i]) for i in range(5)}))
         read = [member.read() for member in read_members(path, LIMITS) if member.position > 2]
@@ -125,7 +125,7 @@ def test_duplicate_names_are_kept(write: Write) -> None:
 
 
 def test_a_name_in_another_encoding_becomes_text(write: Write) -> None:
-    """What comes out must be storable: a database takes neither half a character nor a zero."""
+    """Names must be storable: databases refuse unpaired surrogates and zeros."""
     data = tar_of({"caf\udce9.png": b"x"})
     (_, name, _), *_ = contents(write(data))
     assert name.startswith("caf")

@@ -1,4 +1,4 @@
-"""A program in the place of the one that decodes: what it does is the end of the image's bytes."""
+"""A decoder program for tests: the last bytes of the image say what it does."""
 
 import os
 import time
@@ -6,12 +6,12 @@ from typing import Any
 
 from app.core.datasets.decoding.headers import DecodeLimits
 from app.core.datasets.decoding.process import main
-from app.core.datasets.decoding.tasks import Answer, answer_task
+from app.core.datasets.decoding.tasks import TaskResult, run_task
 
 _FACTS = {"width": 1, "height": 1, "format": "PNG", "notes": []}
 
 
-def handle(request: dict[str, Any], data: bytes, limits: DecodeLimits) -> Answer:
+def handle(request: dict[str, Any], data: bytes, limits: DecodeLimits) -> TaskResult:
     if data.endswith(b"sleep"):
         time.sleep(3600)
     if data.endswith(b"compute"):
@@ -25,7 +25,7 @@ def handle(request: dict[str, Any], data: bytes, limits: DecodeLimits) -> Answer
         except MemoryError:
             return {"code": "image_undecodable", "detail": "no memory"}, b""
     if request["task"] == "square":
-        return answer_task(request, data, limits)
+        return run_task(request, data, limits)
     return _FACTS | {"notes": [str(os.getpid())]}, b""
 
 

@@ -1,4 +1,4 @@
-"""What is refused by its header alone, before any pixel is decoded."""
+"""Images that are refused by their headers, before any pixel is decoded."""
 
 import io
 
@@ -49,7 +49,7 @@ def test_a_marker_without_a_length_hides_no_scans() -> None:
     assert count_scans(data[:first] + b"\xff\x01\xff\xff" + data[first:]) > MAX_JPEG_SCANS
 
 
-def test_a_jpeg_of_many_scans_is_refused_and_one_of_some_is_not() -> None:
+def test_only_a_jpeg_of_very_many_scans_is_refused() -> None:
     with pytest.raises(ImageUndecodable, match="scans"):
         decode_image(jpeg_of_scans(MAX_JPEG_SCANS + 1))
     assert inspect_image(jpeg_of_scans(MAX_JPEG_SCANS)).width == 64
@@ -104,12 +104,12 @@ def test_small_jpegs_are_cheap() -> None:
         "empty",
     ],
 )
-def test_what_may_cost_more_is_not_cheap(data: bytes) -> None:
+def test_expensive_jpegs_are_not_cheap(data: bytes) -> None:
     assert not is_cheap_jpeg(data)
 
 
 def test_a_second_size_is_not_cheap() -> None:
-    """Which one a decoder takes is its own decision."""
+    """Decoders differ in which one they use."""
     data = jpeg_bytes(size=(640, 480))
     frame = data.index(b"\xff\xc0")
     assert not is_cheap_jpeg(data[:frame] + data[frame : frame + 19] + data[frame:])
@@ -136,7 +136,7 @@ def test_fifty_megapixels_are_accepted(format_: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize(("format_", "megapixels"), [("WEBP", 20), ("AVIF", 36)])
-def test_formats_whose_decoders_take_more_have_a_lower_bound(format_: str, megapixels: int) -> None:
+def test_formats_with_expensive_decoders_have_a_lower_limit(format_: str, megapixels: int) -> None:
     check_memory(format_, "RGB", 1_000 * (megapixels - 2), 1_000, LIMITS)
     with pytest.raises(ImageTooLarge, match="MiB"):
         check_memory(format_, "RGB", 1_000 * megapixels, 1_000, LIMITS)

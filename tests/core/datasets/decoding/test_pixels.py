@@ -1,4 +1,4 @@
-"""Upright RGB a part at a time is what Pillow makes of the whole."""
+"""Upright RGB in parts equals Pillow's conversion of the whole image."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_every_mode(mode: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.uint16, np.int32, np.float32])
-def test_deep_pictures_are_scaled_by_the_range_of_the_whole(kind: type[np.generic]) -> None:
+def test_deep_images_are_scaled_by_the_range_of_all_pixels(kind: type[np.generic]) -> None:
     values = np.random.default_rng(0).normal(20_000, 5_000, (41, 53)).astype(kind)
     low, high = min(values.min(), 0), values.max()
     if kind is not np.float32:

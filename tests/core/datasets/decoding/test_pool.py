@@ -1,4 +1,4 @@
-"""Processes that decode: limits that hold, and processes that are replaced."""
+"""Decoder processes: their limits, and their replacement."""
 
 import os
 import signal
@@ -44,17 +44,17 @@ def make_pool() -> Iterator[MakePool]:
 
 
 def _pid(pool: DecoderPool) -> int:
-    """Of the process that decoded this."""
+    """The id of the process that decoded the image."""
     return int(pool.inspect(png_bytes()).notes[0])
 
 
 @pytest.mark.parametrize(
     ("format_", "processes"), [("PNG", 1), ("JPEG", 0)], ids=["by a process", "here"]
 )
-def test_results_are_the_same_by_a_process_and_here(
+def test_results_of_a_process_equal_those_in_process(
     make_pool: MakePool, format_: str, processes: int
 ) -> None:
-    """A small JPEG is decoded at once; to hand it over would take longer."""
+    """A small JPEG is decoded in this process, which is faster."""
     pool, square = make_pool(), CentralSquare(size=8, resize=10)
     data = image_bytes(format_, "navy", (200, 120))
     facts = pool.inspect(data)
@@ -66,7 +66,7 @@ def test_results_are_the_same_by_a_process_and_here(
         pool.inspect(data[:-50])
 
 
-def test_refusals_come_as_the_same_errors(make_pool: MakePool) -> None:
+def test_refused_images_raise_the_same_errors(make_pool: MakePool) -> None:
     pool = make_pool(pixels=300)
     for data, error in (
         (b"", ImageUndecodable),
@@ -80,7 +80,7 @@ def test_refusals_come_as_the_same_errors(make_pool: MakePool) -> None:
 
 
 @pytest.mark.parametrize("way", ["sleep", "compute"])
-def test_one_that_hangs_is_killed_and_replaced(make_pool: MakePool, way: str) -> None:
+def test_a_hanging_process_is_killed_and_replaced(make_pool: MakePool, way: str) -> None:
     pool = make_pool(program=ODD, seconds=1)
     before = _pid(pool)
     with pytest.raises(ImageUndecodable, match="longer than 1 s"):
@@ -89,7 +89,7 @@ def test_one_that_hangs_is_killed_and_replaced(make_pool: MakePool, way: str) ->
     assert _pid(pool) != before
 
 
-def test_one_that_hangs_delays_no_others(make_pool: MakePool) -> None:
+def test_a_hanging_image_delays_no_others(make_pool: MakePool) -> None:
     pool = make_pool(program=ODD, seconds=LONG_SECONDS)
     pool.inspect(png_bytes())
 
@@ -114,7 +114,7 @@ def test_memory_is_limited(make_pool: MakePool) -> None:
 
 
 def test_the_memory_of_real_decoders_is_limited(make_pool: MakePool) -> None:
-    """More than the header tells: a strip of a TIFF as large as the picture."""
+    """More than the header claims: a strip of a TIFF as large as the image."""
     pool = make_pool(bytes=40 * MiB)
     data = image_bytes("PNG", size=(3000, 3000), mode="L")  # 9 MB of pixels
     assert pool.inspect(data).width == 3000
@@ -122,7 +122,7 @@ def test_the_memory_of_real_decoders_is_limited(make_pool: MakePool) -> None:
         pool.inspect(image_bytes("PNG", size=(4000, 4000)))
 
 
-def test_an_image_that_ends_the_process_is_refused(make_pool: MakePool) -> None:
+def test_an_image_that_crashes_the_process_is_refused(make_pool: MakePool) -> None:
     pool = make_pool(program=ODD)
     with pytest.raises(ImageUndecodable, match="exit code 3"):
         pool.inspect(png_bytes() + b"exit")

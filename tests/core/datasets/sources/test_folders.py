@@ -1,4 +1,4 @@
-"""Folders of the server: what is found in them, and that nothing leads out."""
+"""Folders of the server: their files, and links that leave them."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_files_come_sorted_without_what_is_hidden(root: Path) -> None:
+def test_files_are_sorted_and_hidden_ones_skipped(root: Path) -> None:
     (root / ".git").mkdir()
     for name in (".git/x", ".hidden", "Thumbs.db", "b/.DS_Store", "._a.jpg"):
         (root / name).write_bytes(b"x")
@@ -34,7 +34,7 @@ def test_files_come_sorted_without_what_is_hidden(root: Path) -> None:
     assert list(list_folder(str(root), [root])) == ["a.jpg", "b/1.jpg", "b/2.jpg", "c.jpg"]
 
 
-def test_names_that_are_no_utf8(root: Path) -> None:
+def test_names_that_are_not_utf8(root: Path) -> None:
     Path(os.fsdecode(os.fsencode(root) + b"/\xff.jpg")).write_bytes(b"x")
     names = list(list_folder(str(root), [root]))
     assert read_file(f"{root}/{names[-1]}", [root], 10) == b"x"
@@ -58,14 +58,14 @@ def test_folders_elsewhere_are_forbidden(root: Path, path: str) -> None:
         check_folder(str(root), [])
 
 
-def test_a_path_can_be_judged_before_it_is_read(root: Path) -> None:
+def test_a_path_is_checked_before_it_is_read(root: Path) -> None:
     check_path(f"{root}/a.jpg", [root])
     for path in (f"{root}/../secret", "a.jpg", "/etc/passwd"):
         with pytest.raises(SourceForbidden):
             check_path(path, [root])
 
 
-def test_a_link_may_not_lead_out(root: Path) -> None:
+def test_a_link_out_of_the_folder_is_refused(root: Path) -> None:
     (root / "in.jpg").symlink_to(root / "a.jpg")
     (root / "out.jpg").symlink_to(root.parent / "secret")
     (root / "folder").symlink_to(root.parent)
@@ -78,15 +78,15 @@ def test_a_link_may_not_lead_out(root: Path) -> None:
 def _swap_after_check(
     monkeypatch: pytest.MonkeyPatch, path: Path, target: Path, *, back: bool
 ) -> None:
-    """As soon as a path was resolved, it leads elsewhere; with `back`, it did so before."""
+    """Replaces a path by a link after it was resolved; with `back`, also before."""
     real = os.path.realpath
 
     def resolve(asked: str, **options: bool) -> str:
         found = real(asked, **options)
         if str(path) in str(asked):
-            aside = path.with_name("aside")
-            if not aside.exists():
-                path.rename(aside)
+            moved = path.with_name("moved")
+            if not moved.exists():
+                path.rename(moved)
                 path.symlink_to(target)
         return found
 
@@ -114,7 +114,7 @@ def _swap_after_check(
 def test_a_path_that_becomes_a_link_after_it_was_checked(
     root: Path, monkeypatch: pytest.MonkeyPatch, swapped: str, back: bool
 ) -> None:
-    """Also if it led out before the check, and does so again after it."""
+    """Also if it left the folder before the check, and does again after it."""
     outside = root.parent / "outside"
     outside.mkdir()
     (outside / "1.jpg").write_bytes(b"secret")
@@ -136,7 +136,7 @@ def test_a_folder_that_becomes_a_link_is_not_listed(
         list(list_folder(str(root / "b"), [root]))
 
 
-def test_what_cannot_be_read(root: Path) -> None:
+def test_unreadable_files(root: Path) -> None:
     os.mkfifo(root / "pipe")
     (root / "broken").symlink_to(root / "nothing")
     for name in ("gone.jpg", "pipe", "b", "broken"):

@@ -1,4 +1,4 @@
-"""Manifests: what they say of each image, and which line is wrong."""
+"""Manifests: labels and attributes of images, and errors with line numbers."""
 
 import io
 
@@ -29,7 +29,7 @@ def test_json_lines() -> None:
     ]
 
 
-def test_columns_without_a_name_are_passed_over() -> None:
+def test_columns_without_a_name_are_skipped() -> None:
     assert _read(",file,label\n0,a.jpg,x\n", "csv") == [Entry(2, "a.jpg", "x", {})]
 
 
@@ -41,23 +41,23 @@ def test_columns_without_a_name_are_passed_over() -> None:
         pytest.param("path,a,a\nx,1,2\n", "csv", 1, "twice", id="a column twice"),
         pytest.param("path\nx\ny,z\n", "csv", 3, "more fields", id="too many fields"),
         pytest.param("path,label\n,cat\n", "csv", 2, "`path`", id="an empty path"),
-        pytest.param('path\n"x\n', "csv", 2, "no CSV", id="an open quote"),
+        pytest.param('path\n"x\n', "csv", 2, "not CSV", id="an open quote"),
         pytest.param("path\n" + "x" * 70_000, "csv", 2, "longer", id="a long line"),
         pytest.param(b"path\nok\n\xff\n", "csv", 3, "UTF-8", id="no UTF-8"),
         pytest.param("path\na\x00b\n", "csv", 2, "zero", id="a zero byte"),
-        pytest.param('{"path": "a"}\n{', "jsonl", 2, "no JSON", id="half a line of JSON"),
+        pytest.param('{"path": "a"}\n{', "jsonl", 2, "not JSON", id="half a line of JSON"),
         pytest.param("[1]", "jsonl", 1, "object", id="a list"),
         pytest.param('{"label": "a"}', "jsonl", 1, "no `path`", id="JSON without a path"),
         pytest.param('{"path": 1}', "jsonl", 1, "`path`", id="a path that is no text"),
         pytest.param('{"path": "a", "label": [1]}', "jsonl", 1, "label", id="a strange label"),
-        pytest.param('{"path": "a", "x": NaN}', "jsonl", 1, "no JSON", id="not a number"),
-        pytest.param('{"path": "a", "x": 1e999}', "jsonl", 1, "no JSON", id="infinite"),
+        pytest.param('{"path": "a", "x": NaN}', "jsonl", 1, "not JSON", id="not a number"),
+        pytest.param('{"path": "a", "x": 1e999}', "jsonl", 1, "not JSON", id="infinite"),
         pytest.param('{"path": "a", "x": "\\u0000"}', "jsonl", 1, "zero", id="a hidden zero"),
-        pytest.param('{"path": "a", "x": "\\ud800"}', "jsonl", 1, "no JSON", id="half a character"),
-        pytest.param("[" * 60_000, "jsonl", 1, "no JSON", id="deeply nested"),
+        pytest.param('{"path": "a", "x": "\\ud800"}', "jsonl", 1, "not JSON", id="a surrogate"),
+        pytest.param("[" * 60_000, "jsonl", 1, "not JSON", id="deeply nested"),
     ],
 )
-def test_the_wrong_line_is_named(text: str | bytes, format_: str, line: int, what: str) -> None:
+def test_errors_name_the_bad_line(text: str | bytes, format_: str, line: int, what: str) -> None:
     with pytest.raises(ManifestInvalid, match=f"Line {line} .*{what}") as caught:
         _read(text, format_)
     assert caught.value.code == "manifest_invalid"
@@ -70,7 +70,7 @@ def test_only_a_manifest_at_the_root_is_one() -> None:
     assert manifest_format("manifest.txt") is None
 
 
-def test_what_is_known_is_found_by_name() -> None:
+def test_labels_and_attributes_are_found_by_name() -> None:
     entries = [Entry(1, "./cats/a.jpg", "cat", {"n": 1}), Entry(2, "b.jpg", None, {})]
     lookup = Lookup(entries)
     assert lookup.find("cats/a.jpg") == ("cat", {"n": 1})
@@ -80,7 +80,7 @@ def test_what_is_known_is_found_by_name() -> None:
 
 
 def test_a_row_over_many_lines_has_a_limit() -> None:
-    """Fields may hold line breaks: one row could go on to the end of a file of any length."""
+    """Fields may have line breaks: one row could be as long as the file."""
     rows = b'path,label\na.png,"one\ntwo"\nb.png,' + b'"\nx",' * 200_000
     entries = read_entries(io.BytesIO(rows), "csv")
     assert next(entries).label == "one\ntwo"

@@ -52,7 +52,7 @@ def test_a_whole_bucket_and_none(settings: Settings) -> None:
     ["s3://other/a", "s3://photos", "s3://photos/ab", "s3://photos/a/../z", "s3:///a", "s3://",
      "https://photos/a", "gs://photos/a", "s3://photos/a//b"],
 )  # fmt: skip
-def test_what_is_outside_is_forbidden(url: str) -> None:
+def test_objects_outside_are_forbidden(url: str) -> None:
     assert check_object_url("s3://photos/a/b/", ["s3://photos/a"]) == ObjectUrl("photos", "a/b")
     with pytest.raises(SourceForbidden):
         check_object_url(url, ["s3://photos/a/"])

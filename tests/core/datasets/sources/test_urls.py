@@ -1,4 +1,4 @@
-"""Web addresses: only public ones, however they hide, and never too long or too large."""
+"""URLs: only public addresses, with limits of time and size."""
 
 import socket
 import threading
@@ -32,7 +32,7 @@ class _Handler(BaseHTTPRequestHandler):
             case ["/slow"]:
                 self.send_response(200)
                 self.end_headers()
-                while True:  # until the client has gone
+                while True:  # until the client disconnects
                     self.wfile.write(b"x")
                     time.sleep(0.05)
             case _:
@@ -71,7 +71,7 @@ def base(server: ThreadingHTTPServer) -> str:
 
 
 def _is_this(address: Address) -> bool:
-    """Stands for what is public elsewhere."""
+    """Allows the addresses of the test servers."""
     return str(address) == "127.0.0.1"
 
 
@@ -91,17 +91,17 @@ def test_an_image_is_fetched_also_by_redirect(base: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/missing", "/again", "/nowhere"])
-def test_what_does_not_answer_well(base: str, path: str) -> None:
+def test_bad_responses(base: str, path: str) -> None:
     with pytest.raises(UrlUnreachable):
         _fetcher().fetch(base + path)
 
 
-def test_nobody_there() -> None:
+def test_an_unreachable_host() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        with pytest.raises(UrlUnreachable, match="cannot be reached"):
+        with pytest.raises(UrlUnreachable, match="cannot be fetched"):
             _fetcher().fetch(f"http://127.0.0.1:{probe.getsockname()[1]}/")
-    with pytest.raises(UrlUnreachable, match="not known"):
+    with pytest.raises(UrlUnreachable, match="cannot be resolved"):
         _fetcher().fetch("http://no-such-host.invalid/")
 
 
@@ -112,13 +112,13 @@ def test_too_large_and_too_slow(base: str) -> None:
         _fetcher(seconds=0.3, max_bytes=10**9).fetch(f"{base}/slow")
 
 
-def test_a_private_address_is_not_even_connected_to(base: str, server: ThreadingHTTPServer) -> None:
+def test_no_connection_is_made_to_a_private_address(base: str, server: ThreadingHTTPServer) -> None:
     port = server.server_port
     hosts = ("127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]")
     for host in hosts:
         with pytest.raises(UrlForbidden) as caught:
             Fetcher(max_bytes=100, seconds=LONG_SECONDS).fetch(f"http://{host}:{port}/ok")
-        assert isinstance(caught.value, ImageRejected)  # one address is bad, the others go on
+        assert isinstance(caught.value, ImageRejected)  # only this URL is refused
     assert server.seen == []  # type: ignore[attr-defined]
 
 
@@ -128,10 +128,10 @@ def test_a_redirect_is_checked_like_the_first_address(base: str, place: str) -> 
         _fetcher().fetch(f"{base}/to?{place}")
 
 
-def test_the_address_that_was_checked_is_the_one_that_is_used(
+def test_the_connection_uses_the_checked_address(
     monkeypatch: pytest.MonkeyPatch, server: ThreadingHTTPServer
 ) -> None:
-    """A name server that answers differently the second time gains nothing."""
+    """A DNS server that answers differently the second time has no effect."""
     answers, real = ["127.0.0.1", "127.0.0.2"], socket.getaddrinfo
 
     def rebinding(host: str, port: int, *rest: Any, **options: Any) -> Any:
@@ -186,13 +186,13 @@ def test_addresses_that_are_public(address: str) -> None:
         ),
     ],
 )
-def test_addresses_that_are_refused_at_once(url: str) -> None:
+def test_urls_that_are_refused_without_dns(url: str) -> None:
     with pytest.raises(UrlForbidden):
         check_url(url, enabled=True)
 
 
 @pytest.mark.parametrize("url", ["http://１２７.0.0.1/a", "http://①⑦②.16.0.1/a", "http://\u2100x/"])
-def test_hosts_in_other_alphabets_are_refused_by_what_they_stand_for(url: str) -> None:
+def test_unicode_hosts_are_checked_in_ascii(url: str) -> None:
     with pytest.raises(UrlForbidden):
         check_url(url, enabled=True)
 
@@ -206,12 +206,12 @@ def test_hosts_in_other_alphabets_are_refused_by_what_they_stand_for(url: str) -
         ("http://example.org/a%20b?x=%2F", "http://example.org/a%20b?x=%2F"),
     ],
 )
-def test_addresses_in_other_alphabets(url: str, sent: str) -> None:
+def test_unicode_urls(url: str, sent: str) -> None:
     assert urls.wire_url(url).startswith(sent)
     assert urls.wire_url(url).isascii()
 
 
-def test_a_host_in_another_alphabet_is_fetched(
+def test_a_unicode_host_is_fetched(
     server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, asked = socket.getaddrinfo, []
@@ -229,12 +229,12 @@ def test_a_host_in_another_alphabet_is_fetched(
 
 
 @pytest.mark.parametrize("host", ["a..example", "é" * 80, "\u200b", "x" * 70 + ".example"])
-def test_a_host_that_cannot_be_is_only_one_bad_file(host: str) -> None:
+def test_an_invalid_host_is_one_bad_file(host: str) -> None:
     with pytest.raises(ImageRejected):
         _fetcher().fetch(f"http://{host}/a.png")
 
 
-def test_addresses_are_off_by_default() -> None:
+def test_urls_are_off_by_default() -> None:
     check_url("https://example.org/a.jpg", enabled=True)
     with pytest.raises(UrlForbidden, match="TEMI_SOURCE_URLS"):
         check_url("https://example.org/a.jpg", enabled=False)

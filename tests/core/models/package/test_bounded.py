@@ -1,4 +1,4 @@
-"""No model file takes more than the promised memory and time before it is refused."""
+"""No model file takes more than the documented memory and time."""
 
 import json
 import struct
@@ -30,8 +30,8 @@ def _written(tmp_path: Path, data: bytes) -> Path:
 
 def test_json_of_millions_of_values(tmp_path: Path) -> None:
     values = b'{"a": [' + b"[]," * 5_000_000 + b"[]]}"
-    told = _unpack(_written(tmp_path, packed(parts() | {"manifest.json": values})))
-    assert told == "model_file_invalid: manifest.json holds more than 500,000 values."
+    error = _unpack(_written(tmp_path, packed(parts() | {"manifest.json": values})))
+    assert error == "model_file_invalid: manifest.json has more than 500,000 values."
 
 
 def test_a_header_of_tensors_of_many_megabytes(tmp_path: Path) -> None:
@@ -39,12 +39,12 @@ def test_a_header_of_tensors_of_many_megabytes(tmp_path: Path) -> None:
     entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
     header = json.dumps({str(number): entry for number in range(600_000)}).encode()
     tensors = struct.pack("<Q", len(header)) + header
-    told = _unpack(_written(tmp_path, packed(parts() | {"model.safetensors": tensors})))
-    assert told.startswith("model_file_invalid: model.safetensors: its header has more than")
+    error = _unpack(_written(tmp_path, packed(parts() | {"model.safetensors": tensors})))
+    assert error.startswith("model_file_invalid: model.safetensors: its header has more than")
 
 
 def test_a_directory_behind_a_record_that_is_missing(tmp_path: Path) -> None:
-    """The place of the large record tells of few bytes, and the library does not look there."""
+    """The zip64 locator points to a record that the library does not read."""
     path = tmp_path / "model.temi"
     place = bytes(56)  # no signature
     locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, 0, 1)

@@ -1,4 +1,4 @@
-"""A manifest holds every field, in a form that databases and answers can hold."""
+"""Manifests need every field, with values that can be stored."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ def _parse(text: str | bytes) -> Manifest:
     return parse_manifest(data)[0]
 
 
-def test_a_right_one() -> None:
+def test_a_valid_manifest() -> None:
     values = small_manifest(3, finetuned_from={"name": "a", "version": 1}, finetune={"steps": 4})
     manifest, stored = parse_manifest(json.dumps(values).encode())
     assert stored == values
@@ -91,7 +91,7 @@ def test_json_that_is_refused(text: str | bytes, match: str) -> None:
     ),
     st.sampled_from(sorted(Manifest.model_fields)),
 )
-def test_anything_else_is_refused_or_right(value: Any, field: str) -> None:
+def test_any_json_is_refused_or_valid(value: Any, field: str) -> None:
     text = json.dumps(small_manifest(3) | {field: value})
     try:
         manifest = _parse(text)

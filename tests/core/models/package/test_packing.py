@@ -1,4 +1,4 @@
-"""A version leaves as one file that says all, and comes in again as it was."""
+"""A version is packed into one file and unpacked unchanged."""
 
 import io
 import json
@@ -32,7 +32,7 @@ def _bytes(packed: PackedModel) -> bytes:
     return b"".join(packed.blocks())
 
 
-def test_the_file_holds_all(runtime: Runtime) -> None:
+def test_the_file_has_all_members(runtime: Runtime) -> None:
     packed = _pack(runtime, _version(runtime))
     data = _bytes(packed)
     assert packed.filename == "cats-2.temi"
@@ -55,7 +55,7 @@ def test_the_same_version_makes_the_same_file(runtime: Runtime) -> None:
     assert _bytes(_pack(runtime, version)) == _bytes(_pack(runtime, version))
 
 
-def test_it_comes_in_again(runtime: Runtime) -> None:
+def test_a_packed_model_is_unpacked_again(runtime: Runtime) -> None:
     data = _bytes(_pack(runtime, _version(runtime)))
     found = unpack(io.BytesIO(data), runtime.storage, "models/imp_1", None)
     assert found.name == "cats"
@@ -68,7 +68,7 @@ def test_it_comes_in_again(runtime: Runtime) -> None:
     assert _bytes(_pack(runtime, again)) == data
 
 
-def test_it_is_made_in_small_blocks(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packing_yields_small_blocks(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "_BLOCK", 1000)
     packed = _pack(runtime, _version(runtime))
     assert max(len(block) for block in packed.blocks()) < 5000

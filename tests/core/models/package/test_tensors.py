@@ -29,7 +29,7 @@ def _check(tmp_path: Path, data: bytes) -> None:
     check_head(path, MANIFEST)
 
 
-def test_a_right_head(tmp_path: Path) -> None:
+def test_a_valid_head(tmp_path: Path) -> None:
     _check(tmp_path, safetensors.numpy.save(small_head(3)))
 
 
@@ -81,12 +81,12 @@ def _header(text: bytes) -> bytes:
         pickle.dumps({"mean": [1.0]}),
     ],
 )
-def test_what_is_no_safetensors_file(tmp_path: Path, data: bytes) -> None:
+def test_other_files_than_safetensors(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(ModelFileInvalid):
         _check(tmp_path, data)
 
 
-def test_weights_have_the_hash_that_torch_finds(tmp_path: Path) -> None:
+def test_the_weights_hash_equals_that_of_torch(tmp_path: Path) -> None:
     state: dict[str, torch.Tensor] = dict(tiny_backbone().module.state_dict())
     state["half"] = torch.ones(3, 2, dtype=torch.bfloat16)
     state["flag"] = torch.tensor([True, False])

@@ -1,4 +1,4 @@
-"""A right file becomes a version's files; of a wrong one nothing is trusted."""
+"""A valid file is unpacked; an invalid one is refused."""
 
 import hashlib
 import io
@@ -34,7 +34,7 @@ def _refused(storage: Storage, data: bytes, match: str) -> None:
     assert refused.value.code == "model_file_invalid"
 
 
-def test_a_right_file(runtime: Runtime) -> None:
+def test_a_valid_file(runtime: Runtime) -> None:
     members = parts()
     found = _unpack(runtime.storage, packed(members))
     assert found.name == "cats"
@@ -46,7 +46,7 @@ def test_a_right_file(runtime: Runtime) -> None:
         assert hashlib.sha256(data).hexdigest() == sha256
 
 
-def test_a_file_that_does_not_say_its_name(runtime: Runtime) -> None:
+def test_a_file_without_a_model_name(runtime: Runtime) -> None:
     members = parts() | {"manifest.json": json.dumps(small_manifest(3)).encode()}
     assert _unpack(runtime.storage, packed(members)).name is None
 
@@ -57,22 +57,22 @@ def test_fields_of_a_newer_service_are_kept(runtime: Runtime) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"PK\x05\x06", b"no zip at all" * 100])
-def test_what_is_no_zip(runtime: Runtime, data: bytes) -> None:
-    _refused(runtime.storage, data, "cut short, or it is no model")
+def test_a_file_that_is_not_a_zip(runtime: Runtime, data: bytes) -> None:
+    _refused(runtime.storage, data, "truncated or not a model file")
 
 
 def test_an_empty_zip(runtime: Runtime) -> None:
-    _refused(runtime.storage, archive([]), "lacks checksums.json, manifest.json, model.safetensors")
+    _refused(
+        runtime.storage, archive([]), "has no checksums.json, manifest.json, model.safetensors"
+    )
 
 
 @settings(max_examples=60)
 @given(st.data())
-def test_a_file_that_was_cut_short(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_a_truncated_file(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     storage, whole = LocalStorage(tmp_path_factory.mktemp("cut")), packed(parts())
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
-    _refused(storage, cut, "cut short")
+    _refused(storage, cut, "truncated")
 
 
 @settings(max_examples=200)
@@ -80,7 +80,7 @@ def test_a_file_that_was_cut_short(
 def test_a_flipped_bit_is_found(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Or it was in a place that means nothing, such as a date: then all the rest is right."""
+    """Or it was in an unused field, such as a date: then all members are valid."""
     storage, whole = LocalStorage(tmp_path_factory.mktemp("flip")), bytearray(packed(parts()))
     whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     try:
@@ -96,9 +96,9 @@ def test_a_flipped_bit_is_found(
 @pytest.mark.parametrize(
     "name", ["../manifest.json", "/etc/passwd", "notes.txt", "a/model.safetensors", "x" * 5000]
 )
-def test_foreign_members(runtime: Runtime, name: str) -> None:
+def test_unknown_members(runtime: Runtime, name: str) -> None:
     data = archive([*with_checksums(parts()), (name, b"x")])
-    _refused(runtime.storage, data, "no part of a model|lists more members")
+    _refused(runtime.storage, data, "not part of a model|lists more members")
     assert not list(runtime.storage.list("models"))
 
 
@@ -112,7 +112,7 @@ def test_a_member_twice(runtime: Runtime) -> None:
 @pytest.mark.parametrize("missing", ["manifest.json", "model.safetensors", "checksums.json"])
 def test_a_missing_member(runtime: Runtime, missing: str) -> None:
     members = [(name, data) for name, data in with_checksums(parts()) if name != missing]
-    _refused(runtime.storage, archive(members), f"lacks {missing}")
+    _refused(runtime.storage, archive(members), f"has no {missing}")
 
 
 def test_a_bomb(runtime: Runtime) -> None:
@@ -124,7 +124,7 @@ def test_a_bomb(runtime: Runtime) -> None:
 
 
 def test_a_forged_size(runtime: Runtime) -> None:
-    """The directory says that a member is larger than the whole file."""
+    """The directory claims a member larger than the whole file."""
     data = bytearray(packed(parts()))
     entry = data.rindex(b"PK\x01\x02", 0, data.rindex(b"model.safetensors"))
     struct.pack_into("<LL", data, entry + 20, 900_000_000, 900_000_000)
@@ -153,7 +153,7 @@ def test_an_encrypted_file(runtime: Runtime) -> None:
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "model.safetensors"])
-def test_a_member_that_is_not_what_its_checksum_says(runtime: Runtime, name: str) -> None:
+def test_a_member_with_a_wrong_checksum(runtime: Runtime, name: str) -> None:
     members = dict(with_checksums(parts()))
     data = archive(list((members | {name: members[name] + b" "}).items()))
     _refused(runtime.storage, data, f"{name} is not what checksums.json says")

@@ -1,4 +1,4 @@
-"""A small service without workers: files and rows in the order in which the real one makes them."""
+"""A service without workers: writes files and rows in the same order as the real one."""
 
 import hashlib
 from typing import NamedTuple
@@ -11,7 +11,6 @@ from app.core.clusterings.rows import delete_clustering
 from app.core.datasets.changes import delete_dataset, delete_images
 from app.core.datasets.embeddings import add_embedding
 from app.core.datasets.rows import create_dataset, fingerprint, get_dataset
-from app.core.exports.files import export_key
 from app.core.jobs.finished import delete_job
 from app.core.jobs.lifecycle import create_job
 from app.core.models import deletion
@@ -27,9 +26,9 @@ from app.core.platform.tables import (
     ModelVersion,
 )
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
-from app.core.storage.blobs import keep_blob
-from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage import store_blob
+from app.core.storage.deletion.retention import delete_unless_retained
+from app.core.storage.keys import blob_key, export_key
 
 TENANT = "t"
 _DATA = [f"picture {number}".encode() for number in range(3)]
@@ -42,8 +41,8 @@ class Waiting(NamedTuple):
     sha256: str
 
 
-class World:
-    """Whatever has gone already is asked for in vain, and nothing happens."""
+class SmallService:
+    """A step whose object does not exist any more does nothing."""
 
     def __init__(self, runtime: Runtime, datasets: int = 2) -> None:
         self.runtime = runtime
@@ -56,7 +55,7 @@ class World:
 
     def store_bytes(self, dataset: int, picture: int) -> None:
         sha256, data = list(PICTURES.items())[picture % len(PICTURES)]
-        keep_blob(self.runtime.storage, sha256, data)
+        store_blob(self.runtime.storage, sha256, data)
         self.waiting.append(Waiting(dataset % len(self.datasets), sha256))
 
     def write_rows(self) -> None:
@@ -80,15 +79,15 @@ class World:
                 delete_images(session, row, [ids[image % len(ids)]])
 
     def delete_dataset(self, number: int) -> None:
-        place = number % len(self.datasets)
-        dataset_id = self.datasets[place]
+        index = number % len(self.datasets)
+        dataset_id = self.datasets[index]
         if self._is_used(dataset_id):
             return
         with self.runtime.db.write() as session:
             leftovers = delete_dataset(session, get_dataset(session, TENANT, dataset_id, lock=True))
             fresh = create_dataset(session, tenant=TENANT, name="d")
             fresh.status = "ready"
-            self.datasets[place] = fresh.id
+            self.datasets[index] = fresh.id
         delete_unless_retained(self.runtime.db, self.runtime.storage, leftovers)
 
     def start_job(self, number: int) -> None:
@@ -98,7 +97,7 @@ class World:
             create_job(session, tenant=TENANT, kind="cluster", dataset=dataset, config={})
 
     def embed(self, number: int) -> None:
-        """The row first, then the files unless they are there, as the stage does."""
+        """Like the stage: the row first, then the files unless they exist."""
         job = self.job(number, *OPEN)
         if job is None:
             return
@@ -116,7 +115,7 @@ class World:
             self.runtime.storage.write(f"{folder}/features.npy", b"features")
         self.runtime.storage.write(f"jobs/{job.id}/checkpoint", b"c")
 
-    def end_job(self, number: int, well: bool) -> None:
+    def end_job(self, number: int, succeeded: bool) -> None:
         job = self.job(number, *OPEN)
         if job is None:
             return
@@ -124,8 +123,8 @@ class World:
         self.runtime.storage.write(f"models/{job.id}/model.safetensors", b"m")
         self.runtime.storage.write(export_key(job.id, "a.csv"), b"e")
         with self.runtime.db.write() as session:
-            session.get_one(Job, job.id).status = "succeeded" if well else "failed"
-            if well:
+            session.get_one(Job, job.id).status = "succeeded" if succeeded else "failed"
+            if succeeded:
                 self._register(session, job)
 
     def end_all_jobs(self) -> None:

@@ -1,8 +1,8 @@
-"""Any order of ingests, jobs, deletions and collections: nothing that is used is ever missed.
+"""In any order of ingests, jobs, deletions and collections, no file that a row needs is deleted.
 
-Time passes by making every file older. No ingest takes longer than the guard between a file and
-its row, as in the service itself. One long walk finds more than many short ones: the mistakes to
-be found need old files, that lost their owner, and get a new one.
+Time passes by making every file older. No ingest takes longer than the minimum age of garbage. One
+long walk finds more errors than many short ones: they need old files that lose their owner and get
+a new one.
 """
 
 import os
@@ -16,9 +16,8 @@ import pytest
 
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
-from app.core.storage.blobs import delete_scheduled_blobs
-from app.core.storage.gc.collector import parts
-from tests.core.storage.gc.world import PICTURES, World
+from app.core.storage.deletion.collector import parts
+from tests.core.storage.deletion.small_service import PICTURES, SmallService
 
 _A_DAY = 25 * 3600.0
 _KINDS = ("sha256", "embeddings", "jobs", "models", "exports")
@@ -27,27 +26,27 @@ _KINDS = ("sha256", "embeddings", "jobs", "models", "exports")
 class Walk:
     def __init__(self, runtime: Runtime, seed: int) -> None:
         self.runtime = runtime
-        self.world = World(runtime)
+        self.service = SmallService(runtime)
         self.random = random.Random(seed)
         hashes = {sha256[:2] for sha256 in PICTURES}
         self.parts = [
             part for part in parts() if part[0].name != "sha256" or part[1][-2:] in hashes
         ]
         self.steps: list[tuple[Callable[[], None], int]] = [
-            (lambda: self.world.store_bytes(self.pick(), self.pick()), 6),
-            (self.world.write_rows, 4),
-            (self.world.waiting.clear, 1),  # an ingest dies
-            (lambda: self.world.delete_image(self.pick(), self.pick()), 5),
-            (lambda: self.world.delete_dataset(self.pick()), 1),
-            (lambda: self.world.start_job(self.pick()), 2),
-            (lambda: self.world.embed(self.pick()), 2),
-            (lambda: self.world.end_job(self.pick(), well=self.pick() > 0), 4),
-            (lambda: self.world.delete_job(self.pick()), 1),
-            (lambda: self.world.delete_version(self.pick()), 1),
-            (lambda: self.world.delete_clustering(self.pick()), 1),
+            (lambda: self.service.store_bytes(self.pick(), self.pick()), 6),
+            (self.service.write_rows, 4),
+            (self.service.waiting.clear, 1),  # an ingest dies
+            (lambda: self.service.delete_image(self.pick(), self.pick()), 5),
+            (lambda: self.service.delete_dataset(self.pick()), 1),
+            (lambda: self.service.start_job(self.pick()), 2),
+            (lambda: self.service.embed(self.pick()), 2),
+            (lambda: self.service.end_job(self.pick(), succeeded=self.pick() > 0), 4),
+            (lambda: self.service.delete_job(self.pick()), 1),
+            (lambda: self.service.delete_version(self.pick()), 1),
+            (lambda: self.service.delete_clustering(self.pick()), 1),
             (self.a_day_passes, 4),
             (self.collect, 6),
-            (self.sweep, 1),
+            (self.delete_scheduled, 1),
         ]
 
     def pick(self) -> int:
@@ -57,28 +56,26 @@ class Walk:
         steps, weights = zip(*self.steps, strict=True)
         for step in self.random.choices(steps, weights, k=count):
             step()
-            missing = self.world.used() - self.stored()
+            missing = self.service.used() - self.stored()
             assert not missing, missing
 
     def finish(self) -> None:
-        """When all is quiet, what is left is what somebody uses, and nothing else."""
-        self.world.waiting.clear()
-        self.world.end_all_jobs()
+        """Once all jobs have ended, exactly the used files are left."""
+        self.service.waiting.clear()
+        self.service.end_all_jobs()
         self.a_day_passes()
         self.collect()
-        assert self.stored() == self.world.used() | self.world.kept_by_jobs()
+        assert self.stored() == self.service.used() | self.service.kept_by_jobs()
 
     def collect(self) -> None:
         for kind, folder in self.parts:
             list(self.runtime.collector.collect_part(kind, folder))
 
-    def sweep(self) -> None:
-        delete_scheduled_blobs(
-            self.runtime.db, self.runtime.storage, self.runtime.settings.delete_grace_seconds
-        )
+    def delete_scheduled(self) -> None:
+        self.runtime.collector.delete_scheduled_blobs()
 
     def a_day_passes(self) -> None:
-        self.world.write_rows()  # an ingest that lives commits within seconds
+        self.service.write_rows()  # a living ingest commits within seconds
         for path in self.runtime.settings.blob_dir.rglob("*"):
             if path.is_file():
                 then = path.stat().st_mtime - _A_DAY
@@ -90,7 +87,7 @@ class Walk:
 
 @pytest.fixture
 def memory_runtime(sqlite_template: Path) -> Iterator[Runtime]:
-    """In memory as far as the machine can: each step commits, and a disk would have to sync."""
+    """In memory where possible: each step commits, and a disk would have to sync."""
     memory = Path("/dev/shm")
     with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         shutil.copy(sqlite_template, Path(folder) / "temi.db")

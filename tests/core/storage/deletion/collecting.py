@@ -1,4 +1,4 @@
-"""The collector as it will be in three days, when nothing of a test is young any more."""
+"""Runs the collector as if in three days, when all files of a test are old."""
 
 import time
 
@@ -8,6 +8,6 @@ DAYS = 3 * 24 * 3600.0
 
 
 def collected(runtime: Runtime, *, dry_run: bool = False) -> set[str]:
-    """Keys and folders that it takes."""
+    """The keys and folders that it deletes."""
     found = runtime.collector.collect(dry_run=dry_run, now=time.time() + DAYS)
     return {garbage.key for garbage in found}

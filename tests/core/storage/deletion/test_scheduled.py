@@ -1,29 +1,34 @@
-"""The bytes of deleted images go, those that any image still has stay."""
+"""The bytes of deleted images are deleted; those of other images stay."""
 
 import hashlib
 import os
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
 
 from app.core.datasets.changes import delete_images, mark_duplicates
 from app.core.datasets.rows import create_dataset, get_dataset
 from app.core.platform.ids import new_id
 from app.core.platform.tables import BlobDeletion, Dataset, Duplicate, Image
 from app.core.runtime import Runtime
-from app.core.storage import blob_key, blobs
-from app.core.storage.blobs import delete_scheduled_blobs, keep_blob, thumbnail_key
+from app.core.storage import store_blob
+from app.core.storage.deletion import collector
+from app.core.storage.deletion.owners import BLOB_KIND
+from app.core.storage.keys import blob_key, thumbnail_key
 from tests.conftest import MakeSettings
-from tests.core.storage.gc.tomorrow import collected
+from tests.core.storage.deletion.collecting import collected
 
 
 @pytest.fixture
 def eager(make_settings: MakeSettings) -> Runtime:
-    """Removes without waiting."""
+    """A service without a grace period."""
     return Runtime(make_settings(delete_grace_seconds=0))
 
 
@@ -32,8 +37,8 @@ def _hash(data: bytes) -> str:
 
 
 def _add(runtime: Runtime, dataset_id: str, data: bytes) -> str:
-    """As an ingest does: bytes first, then the row."""
-    keep_blob(runtime.storage, _hash(data), data)
+    """Like an ingest: bytes first, then the row."""
+    store_blob(runtime.storage, _hash(data), data)
     with runtime.db.write() as session:
         dataset = session.get_one(Dataset, dataset_id)
         image = Image(
@@ -61,7 +66,7 @@ def _stored(runtime: Runtime) -> set[str]:
     return {path.name for path in folder.rglob("*") if path.is_file()}
 
 
-def _condemned(runtime: Runtime) -> list[str]:
+def _scheduled(runtime: Runtime) -> list[str]:
     with runtime.db.read() as session:
         return list(session.scalars(select(BlobDeletion.sha256)))
 
@@ -74,7 +79,7 @@ def _condemned(runtime: Runtime) -> list[str]:
         st.one_of(
             st.tuples(st.just("add"), st.integers(0, 1), st.sampled_from([b"a", b"b", b"c"])),
             st.tuples(st.just("delete"), st.integers(0, 20), st.just(b"")),
-            st.tuples(st.just("sweep"), st.just(0), st.just(b"")),
+            st.tuples(st.just("clean"), st.just(0), st.just(b"")),
         ),
         max_size=15,
     )
@@ -92,47 +97,32 @@ def test_exactly_the_referenced_blobs_are_left(
         elif kind == "delete" and images:
             dataset_id, image_id, _ = images.pop(number % len(images))
             _delete(eager, dataset_id, image_id)
-        elif kind == "sweep":
-            delete_scheduled_blobs(eager.db, eager.storage, eager.settings.delete_grace_seconds)
+        elif kind == "clean":
+            eager.collector.delete_scheduled_blobs()
             assert _stored(eager) >= {_hash(data) for _, _, data in images}
     for dataset_id, image_id, _ in images:
         with eager.db.read() as session:
             assert session.get_one(Image, image_id).dataset_id == dataset_id
-    delete_scheduled_blobs(eager.db, eager.storage, eager.settings.delete_grace_seconds)
+    eager.collector.delete_scheduled_blobs()
     assert _stored(eager) == {_hash(data) for _, _, data in images}
-    assert _condemned(eager) == []
+    assert _scheduled(eager) == []
     for dataset_id, image_id, _ in images:
         _delete(eager, dataset_id, image_id)
-    delete_scheduled_blobs(eager.db, eager.storage, eager.settings.delete_grace_seconds)
+    eager.collector.delete_scheduled_blobs()
     assert _stored(eager) == set()
 
 
-def test_bytes_stay_for_the_time_of_grace(any_runtime: Runtime) -> None:
+def test_bytes_stay_for_the_grace_period(any_runtime: Runtime) -> None:
     dataset_id = _new_dataset(any_runtime)
     _delete(any_runtime, dataset_id, _add(any_runtime, dataset_id, b"a"))
-    assert (
-        delete_scheduled_blobs(
-            any_runtime.db, any_runtime.storage, any_runtime.settings.delete_grace_seconds
-        )
-        == 0
-    )
+    assert any_runtime.collector.delete_scheduled_blobs() == 0
     with any_runtime.db.write() as session:
         session.get_one(BlobDeletion, _hash(b"a")).scheduled_at -= 1_000
-    assert (
-        delete_scheduled_blobs(
-            any_runtime.db, any_runtime.storage, any_runtime.settings.delete_grace_seconds
-        )
-        == 0
-    )  # its file is still young
-    assert (_stored(any_runtime), _condemned(any_runtime)) == ({_hash(b"a")}, [_hash(b"a")])
+    assert any_runtime.collector.delete_scheduled_blobs() == 0  # its file is still young
+    assert (_stored(any_runtime), _scheduled(any_runtime)) == ({_hash(b"a")}, [_hash(b"a")])
     _age(any_runtime, b"a", 1_000)
-    assert (
-        delete_scheduled_blobs(
-            any_runtime.db, any_runtime.storage, any_runtime.settings.delete_grace_seconds
-        )
-        == 1
-    )
-    assert (_stored(any_runtime), _condemned(any_runtime)) == (set(), [])
+    assert any_runtime.collector.delete_scheduled_blobs() == 1
+    assert (_stored(any_runtime), _scheduled(any_runtime)) == (set(), [])
 
 
 def _age(runtime: Runtime, data: bytes, seconds: float) -> Path:
@@ -141,7 +131,7 @@ def _age(runtime: Runtime, data: bytes, seconds: float) -> Path:
     return path
 
 
-def test_condemned_twice_is_condemned_once(any_runtime: Runtime) -> None:
+def test_scheduling_again_restarts_the_grace_period(any_runtime: Runtime) -> None:
     dataset_id = _new_dataset(any_runtime)
     ids = [_add(any_runtime, dataset_id, b"a") for _ in range(3)]
     _delete(any_runtime, dataset_id, ids[0])
@@ -153,28 +143,28 @@ def test_condemned_twice_is_condemned_once(any_runtime: Runtime) -> None:
     assert age < 100
 
 
-def test_thumbnails_go_with_their_image(eager: Runtime) -> None:
+def test_thumbnails_are_deleted_with_their_image(eager: Runtime) -> None:
     dataset_id = _new_dataset(eager)
     image_id = _add(eager, dataset_id, b"a")
-    keys = [thumbnail_key("t", _hash(b"a"), size) for size in blobs.THUMBNAIL_SIZES]
+    keys = [thumbnail_key("t", _hash(b"a"), size) for size in (64, 128, 256, 512)]
     for key in keys:
         eager.storage.write(key, b"small")
     _delete(eager, dataset_id, image_id)
-    assert delete_scheduled_blobs(eager.db, eager.storage, eager.settings.delete_grace_seconds) == 1
+    assert eager.collector.delete_scheduled_blobs() == 1
     assert not any(eager.storage.exists(key) for key in keys)
 
 
-def test_bytes_that_are_sent_again_are_made_young(runtime: Runtime) -> None:
-    keep_blob(runtime.storage, _hash(b"a"), b"a")
+def test_storing_the_same_bytes_again_touches_them(runtime: Runtime) -> None:
+    store_blob(runtime.storage, _hash(b"a"), b"a")
     path = _age(runtime, b"a", 10_000)
     inode = path.stat().st_ino
-    keep_blob(runtime.storage, _hash(b"a"), b"a")
+    store_blob(runtime.storage, _hash(b"a"), b"a")
     assert path.stat().st_ino == inode  # not written again
     assert time.time() - path.stat().st_mtime < 100
 
 
-def test_a_blob_that_is_used_in_the_last_moment_stays(
-    eager: Runtime, monkeypatch: pytest.MonkeyPatch, make_settings: MakeSettings
+def test_a_blob_that_is_stored_again_during_the_deletion_stays(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = Runtime(make_settings(delete_grace_seconds=100))
     dataset_id = _new_dataset(runtime)
@@ -182,31 +172,28 @@ def test_a_blob_that_is_used_in_the_last_moment_stays(
     with runtime.db.write() as session:
         session.get_one(BlobDeletion, _hash(b"a")).scheduled_at -= 1_000
     _age(runtime, b"a", 1_000)
-    real = blobs._used
 
-    def used_just_before(*given: object) -> set[str]:
-        found = real(*given)  # type: ignore[arg-type]
-        keep_blob(runtime.storage, _hash(b"a"), b"a")  # an ingest comes in between
-        return found
+    def ingest_after(session: Session, keys: Sequence[str]) -> set[str]:
+        owned = BLOB_KIND.owned(session, keys)
+        store_blob(runtime.storage, _hash(b"a"), b"a")
+        return owned
 
-    monkeypatch.setattr(blobs, "_used", used_just_before)
-    assert (
-        delete_scheduled_blobs(runtime.db, runtime.storage, runtime.settings.delete_grace_seconds)
-        == 0
-    )
+    busy = replace(BLOB_KIND, owned=ingest_after)
+    monkeypatch.setattr(collector, "BLOB_KIND", busy)
+    assert runtime.collector.delete_scheduled_blobs() == 0
     assert runtime.storage.read(blob_key(_hash(b"a"))) == b"a"
 
 
-def test_bytes_without_a_row_are_found(any_runtime: Runtime) -> None:
+def test_bytes_without_a_row_are_collected(any_runtime: Runtime) -> None:
     dataset_id = _new_dataset(any_runtime)
     for data in (b"kept", b"orphan"):
-        keep_blob(any_runtime.storage, _hash(data), data)
+        store_blob(any_runtime.storage, _hash(data), data)
     _add(any_runtime, dataset_id, b"kept")
     assert collected(any_runtime) == {blob_key(_hash(b"orphan"))}
     assert _stored(any_runtime) == {_hash(b"kept")}
 
 
-def test_copies_get_the_oldest_that_is_left(any_runtime: Runtime) -> None:
+def test_duplicates_refer_to_the_oldest_remaining_copy(any_runtime: Runtime) -> None:
     dataset_id = _new_dataset(any_runtime)
     ids = [_add(any_runtime, dataset_id, data) for data in (b"a", b"b", b"a", b"a")]
     with any_runtime.db.write() as session:

@@ -1,4 +1,4 @@
-"""The first tables"""
+"""Initial tables"""
 
 import sqlalchemy as sa
 from alembic import op

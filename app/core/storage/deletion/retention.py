@@ -1,7 +1,7 @@
-"""Files that somebody is reading stay, even if nothing refers to them any more.
+"""Retention locks: while one is valid, no file is deleted from the storage.
 
-A backup takes a hold, then its snapshot of the rows. Whoever deletes commits first and looks for
-holds after, so a file that goes in spite of the hold is one that the snapshot does not know.
+A backup takes a lock, then its snapshot of the rows. Deletion commits the rows first and checks
+for locks after, so a file that is deleted in spite of the lock is not in the snapshot.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,16 +17,18 @@ from app.core.platform.ids import new_id
 from app.core.platform.tables import RetentionLock
 from app.core.storage.base import Storage
 
-RETENTION_SECONDS = 900.0  # how long files wait for somebody who has died
+RETENTION_SECONDS = 900.0  # how long the lock of a process that has died stays valid
 
 
 class Retention:
-    def __init__(self, db: Database, hold_id: str) -> None:
+    """A lock that was taken; `renew` it in less than `RETENTION_SECONDS`."""
+
+    def __init__(self, db: Database, lock_id: str) -> None:
         self._db = db
-        self._id = hold_id
+        self._id = lock_id
 
     def renew(self) -> None:
-        """RetentionLost if files may have gone since the last time."""
+        """Raises RetentionLost if the lock has expired: files may have been deleted since."""
         with self._db.write() as session:
             found = session.scalar(
                 update(RetentionLock)
@@ -35,34 +37,37 @@ class Retention:
                 .returning(RetentionLock.id)
             )
         if found is None:
-            raise RetentionLost("Files may have been removed meanwhile; start again.")
+            raise RetentionLost(
+                f"The retention lock was not renewed for {RETENTION_SECONDS:.0f} s and files may "
+                "have been deleted; start again."
+            )
 
 
 @contextmanager
 def retain(db: Database, reason: str) -> Iterator[Retention]:
-    """No file of the storage is removed before the block ends, as long as it is renewed."""
-    hold_id = new_id("hold")
+    """Holds a retention lock until the block ends."""
+    lock_id = new_id("hold")
     with db.write() as session:
         session.execute(delete(RetentionLock).where(RetentionLock.expires_at <= db_now()))
         session.add(
-            RetentionLock(id=hold_id, reason=reason, expires_at=db_now() + RETENTION_SECONDS)
+            RetentionLock(id=lock_id, reason=reason, expires_at=db_now() + RETENTION_SECONDS)
         )
     try:
-        yield Retention(db, hold_id)
+        yield Retention(db, lock_id)
     finally:
         with db.write() as session:
-            session.execute(delete(RetentionLock).where(RetentionLock.id == hold_id))
+            session.execute(delete(RetentionLock).where(RetentionLock.id == lock_id))
 
 
 def is_retained(session: Session) -> bool:
-    held = select(RetentionLock.id).where(RetentionLock.expires_at > db_now()).limit(1)
-    return session.scalar(held) is not None
+    valid = select(RetentionLock.id).where(RetentionLock.expires_at > db_now()).limit(1)
+    return session.scalar(valid) is not None
 
 
 def delete_unless_retained(db: Database, storage: Storage, keys: Iterable[str]) -> None:
-    """Files or folders whose rows are gone, after the commit that took them.
+    """Deletes files or folders; call it after the commit that deleted their rows.
 
-    What a crash or a hold keeps is found by the collector.
+    The collector deletes what a crash or a retention lock leaves behind.
     """
     with db.read() as session:
         if is_retained(session):

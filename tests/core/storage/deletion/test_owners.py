@@ -1,4 +1,4 @@
-"""Every kind of file: taken if nothing refers to it, left if anything does."""
+"""Every kind of file is collected if no row refers to it."""
 
 from dataclasses import replace
 
@@ -6,13 +6,13 @@ from app.core.datasets.embeddings import add_embedding
 from app.core.jobs.lifecycle import create_job
 from app.core.platform.tables import Clustering, Dataset, Embedding, Job
 from app.core.runtime import Runtime
-from app.core.storage import blob_key
-from app.core.storage.blobs import keep_blob, thumbnail_folder, thumbnail_key
-from app.core.storage.gc.collector import parts
-from app.core.storage.gc.retention import delete_unless_retained, retain
+from app.core.storage import store_blob
+from app.core.storage.deletion.collector import parts
+from app.core.storage.deletion.retention import delete_unless_retained, retain
+from app.core.storage.keys import blob_key, thumbnail_folder, thumbnail_key
 from tests.core.clustering_rows import FOLDER, store
 from tests.core.conftest import MakeDataset, MakeJob
-from tests.core.storage.gc.tomorrow import collected
+from tests.core.storage.deletion.collecting import collected
 
 USED, UNUSED = "aa" * 32, "bb" * 32
 
@@ -36,16 +36,18 @@ def _change(runtime: Runtime, dataset: Dataset, fingerprint: str) -> None:
         session.get_one(Dataset, dataset.id).fingerprint = fingerprint
 
 
-def test_images_and_their_thumbnails(any_runtime: Runtime, make_dataset: MakeDataset) -> None:
+def test_unused_images_and_their_thumbnails_are_collected(
+    any_runtime: Runtime, make_dataset: MakeDataset
+) -> None:
     make_dataset([USED])
     for sha256 in (USED, UNUSED):
-        keep_blob(any_runtime.storage, sha256, b"x")
+        store_blob(any_runtime.storage, sha256, b"x")
         any_runtime.storage.write(thumbnail_key("t", sha256, 64), b"y")
     assert collected(any_runtime) == {blob_key(UNUSED), thumbnail_folder(UNUSED)}
     assert collected(any_runtime) == set()
 
 
-def test_files_of_jobs(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_files_of_deleted_jobs_are_collected(any_runtime: Runtime, make_job: MakeJob) -> None:
     kept = make_job().id
     for job_id in (kept, "job_gone"):
         any_runtime.storage.write(f"jobs/{job_id}/training.json", b"{}")
@@ -59,16 +61,14 @@ def test_files_of_jobs(any_runtime: Runtime, make_job: MakeJob) -> None:
 def test_features_that_a_clustering_was_made_from_stay(any_runtime: Runtime) -> None:
     stored = store(any_runtime, [0, 1])
     any_runtime.storage.write(f"{FOLDER}/features.npy", b"x")
-    any_runtime.storage.write("embeddings/nobodys/features.npy", b"x")
-    assert collected(any_runtime) == {"embeddings/nobodys"}
+    any_runtime.storage.write("embeddings/unused/features.npy", b"x")
+    assert collected(any_runtime) == {"embeddings/unused"}
     with any_runtime.db.write() as session:
         session.delete(session.get_one(Clustering, stored.clustering_id))
     assert collected(any_runtime) == {FOLDER}
 
 
-def test_features_of_earlier_images_go_once_there_are_new_ones(
-    any_runtime: Runtime, make_dataset: MakeDataset
-) -> None:
+def test_superseded_features_are_collected(any_runtime: Runtime, make_dataset: MakeDataset) -> None:
     dataset = make_dataset([USED])
     _change(any_runtime, dataset, "old")
     _features(any_runtime, dataset, "old", "embeddings/old")
@@ -98,20 +98,20 @@ def test_features_stay_while_a_job_may_copy_from_them(
     assert collected(any_runtime) == {"embeddings/old"}
 
 
-def test_what_it_does_not_know_stays(any_runtime: Runtime) -> None:
+def test_files_of_unknown_kinds_stay(any_runtime: Runtime) -> None:
     any_runtime.storage.write("health/probe", b"ok")
     assert collected(any_runtime) == set()
     assert any_runtime.storage.read("health/probe") == b"ok"
 
 
-def test_a_look_takes_nothing(any_runtime: Runtime) -> None:
+def test_a_dry_run_deletes_nothing(any_runtime: Runtime) -> None:
     any_runtime.storage.write("jobs/job_gone/a", b"four")
     any_runtime.storage.write("jobs/job_gone/b", b"five!")
     assert collected(any_runtime, dry_run=True) == {"jobs/job_gone"}
     assert len(list(any_runtime.storage.list("jobs"))) == 2
 
 
-def test_nothing_goes_while_somebody_holds_the_files(any_runtime: Runtime) -> None:
+def test_nothing_is_deleted_while_a_retention_lock_is_held(any_runtime: Runtime) -> None:
     any_runtime.storage.write("jobs/job_gone/a", b"x")
     with retain(any_runtime.db, "a test"):
         assert collected(any_runtime) == set()
@@ -120,34 +120,34 @@ def test_nothing_goes_while_somebody_holds_the_files(any_runtime: Runtime) -> No
     assert collected(any_runtime) == {"jobs/job_gone"}
 
 
-def test_a_file_that_is_made_young_in_the_last_moment_stays(
+def test_a_file_that_is_touched_during_the_collection_stays(
     any_runtime: Runtime,
 ) -> None:
-    """The ingest of the same bytes comes between the look at the rows and the removal."""
-    keep_blob(any_runtime.storage, UNUSED, b"x")
+    """An ingest of the same bytes comes between the query for owners and the deletion."""
+    store_blob(any_runtime.storage, UNUSED, b"x")
     kind, folder = next(part for part in parts() if part[1] == f"sha256/{UNUSED[:2]}")
     real = kind.owned
 
     def ingest_meanwhile(session: object, keys: object) -> set[str]:
         found = real(session, keys)  # type: ignore[arg-type]
-        keep_blob(any_runtime.storage, UNUSED, b"x")
+        store_blob(any_runtime.storage, UNUSED, b"x")
         return found
 
     busy = replace(kind, owned=ingest_meanwhile)
     young = any_runtime.storage.stat(blob_key(UNUSED))
     assert young is not None
-    now = young.modified + 24 * 3600.0 + 0.001  # old by a hair, before the ingest comes
+    now = young.modified + 24 * 3600.0 + 0.001  # barely old, before the ingest
     assert list(any_runtime.collector.collect_part(busy, folder, now=now)) == []
     assert any_runtime.storage.exists(blob_key(UNUSED))
 
 
-def test_a_job_may_be_made_for_a_dataset_whose_features_were_taken(
+def test_a_job_can_start_after_its_features_were_collected(
     any_runtime: Runtime, make_dataset: MakeDataset
 ) -> None:
     dataset = make_dataset([USED])
-    any_runtime.storage.write("embeddings/left/features.npy", b"x")
-    assert collected(any_runtime) == {"embeddings/left"}
+    any_runtime.storage.write("embeddings/again/features.npy", b"x")
+    assert collected(any_runtime) == {"embeddings/again"}
     with any_runtime.db.write() as session:
         create_job(session, tenant="t", kind="map", dataset=dataset, config={})
-    _features(any_runtime, dataset, "new", "embeddings/left")
+    _features(any_runtime, dataset, "new", "embeddings/again")
     assert collected(any_runtime) == set()

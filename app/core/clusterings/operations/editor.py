@@ -1,4 +1,4 @@
-"""One operation under way: whatever it changes, it first notes how that was before."""
+"""Changes clusters and assignments, and records their state before."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeVar
@@ -18,12 +18,12 @@ from app.core.platform.tables import (
 )
 
 T_co = TypeVar("T_co", covariant=True)
-_CHUNK = 5_000  # values that one statement names
+_CHUNK = 5_000  # values in one statement
 _CHANGE_COLUMNS = ["clustering_id", "image_id", "revision", "before"]
 
 
-class Edit:
-    """The clustering must be locked. Images are moved by the database; no list of them is held."""
+class ClusteringEditor:
+    """Lock the clustering before. The database moves the images; they are not loaded."""
 
     def __init__(self, session: Session, clustering: Clustering) -> None:
         self.session = session
@@ -34,7 +34,7 @@ class Edit:
         self._moved = 0
 
     def clusters(self, field: str, cluster_ids: Sequence[int]) -> list[Cluster]:
-        """Those in use, in the order asked for; `field` is the one to blame for any other."""
+        """The active clusters with these ids, in this order; errors name `field`."""
         found: dict[int, Cluster] = {}
         for chunk in chunked(cluster_ids):
             rows = self.session.scalars(
@@ -53,14 +53,14 @@ class Edit:
         return [found[cluster_id] for cluster_id in cluster_ids]
 
     def change(self, cluster: Cluster, *, label: str | None = None, active: bool) -> None:
-        """Without `label` it keeps its name."""
+        """Changes label and state; without `label` it keeps its name."""
         before = {"label": cluster.label, "active": cluster.active}
         self._clusters_before.setdefault(str(cluster.cluster_id), before)
         cluster.label = cluster.label if label is None else label
         cluster.active = active
 
     def add_cluster(self, label: str) -> int:
-        """A new and empty one; before this operation it was not there."""
+        """Adds an empty cluster; returns its number."""
         number = self.clustering.n_clusters
         self.clustering.n_clusters = number + 1
         self.session.add(
@@ -71,20 +71,20 @@ class Edit:
         return number
 
     def move(self, images: ColumnElement[bool], to: int) -> None:
-        """Put those assignments into a cluster; whoever is there already stays unnoted."""
+        """Moves images to a cluster; those that are in it already are not recorded."""
         rows = and_(
             Assignment.clustering_id == self.clustering.id, Assignment.cluster_id != to, images
         )
-        self._note(rows)
+        self._record(rows)
         self._resized.add(to)
-        self._moved += self._place(rows, literal(to))
+        self._moved += self._assign(rows, literal(to))
 
     def move_images(self, image_ids: Sequence[str], to: int) -> None:
         for chunk in chunked(image_ids):
             self.move(Assignment.image_id.in_(chunk), to)
 
     def restore(self, revision: int) -> None:
-        """Put back whoever that revision moved and is still there."""
+        """Moves the images back that a revision moved, except deleted ones."""
         change = and_(
             AssignmentChange.clustering_id == self.clustering.id,
             AssignmentChange.revision == revision,
@@ -95,14 +95,14 @@ class Edit:
         )
         before = select(AssignmentChange.before).where(change)
         self._resized.update(self.session.scalars(before.distinct()))
-        self._note(rows)
+        self._record(rows)
         own = before.where(AssignmentChange.image_id == Assignment.image_id)
-        self._moved += self._place(rows, own.scalar_subquery())
+        self._moved += self._assign(rows, own.scalar_subquery())
 
     def finish(
         self, kind: str, arguments: dict[str, Any], undoes: int | None = None
     ) -> ClusteringOperation:
-        """The step in the log, and the counts of everything that it touched."""
+        """Adds the operation to the history and updates the sizes of the changed clusters."""
         row = ClusteringOperation(
             clustering_id=self.clustering.id,
             revision=self.revision,
@@ -119,7 +119,7 @@ class Edit:
             refresh_clusters(self.session, self.clustering.id, chunk)
         return row
 
-    def _note(self, rows: ColumnElement[bool]) -> None:
+    def _record(self, rows: ColumnElement[bool]) -> None:
         sources = select(Assignment.cluster_id).where(rows).distinct()
         self._resized.update(self.session.scalars(sources))
         before = select(
@@ -132,7 +132,7 @@ class Edit:
             insert(AssignmentChange).from_select(_CHANGE_COLUMNS, before.where(rows))
         )
 
-    def _place(self, rows: ColumnElement[bool], cluster_id: ColumnElement[int]) -> int:
+    def _assign(self, rows: ColumnElement[bool], cluster_id: ColumnElement[int]) -> int:
         result = self.session.execute(
             update(Assignment)
             .where(rows)
@@ -150,5 +150,5 @@ class Sliceable(Protocol[T_co]):
 
 
 def chunked(values: Sliceable[T_co]) -> Iterator[T_co]:
-    """Pieces of a list or an array that one statement can name."""
+    """Chunks of a list or an array that fit into one statement."""
     return (values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK))

@@ -5,8 +5,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.exports.csv_file import csv_chunks, write
 from app.core.exports.rows import LABELS
+from app.core.exports.text import csv_chunks, write_csv
 from tests.core.exports.sources import excluded, row, source_of
 
 # as PostgreSQL stores it: no zero byte, no half of a pair
@@ -18,7 +18,7 @@ def read(data: bytes) -> list[dict[str, str]]:
 
 
 @given(st.lists(TEXT, max_size=5))
-def test_names_come_back_as_they_were(names: list[str]) -> None:
+def test_names_are_read_back_unchanged(names: list[str]) -> None:
     page = [row(number, name=name, label=name) for number, name in enumerate(names)]
     found = read(b"".join(csv_chunks([page], LABELS)))
     assert [(line["name"], line["label"]) for line in found] == [(name, name) for name in names]
@@ -27,7 +27,7 @@ def test_names_come_back_as_they_were(names: list[str]) -> None:
 def test_the_file(tmp_path: Path) -> None:
     rows = [row(0, attributes={"camera": 'a "b", c'}), row(1, true_label="x"), excluded(2)]
     out = io.BytesIO()
-    write(source_of(tmp_path, rows), out)
+    write_csv(source_of(tmp_path, rows), out)
     lines = out.getvalue().decode().split("\r\n")
     assert lines[0] == (
         "image_id,name,cluster_id,label,probability,excluded,true_label,"

@@ -1,1 +1,0 @@
-"""Files that nothing refers to: who refers to what, and how the rest goes."""
