@@ -14,7 +14,8 @@ from fastapi.security import HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
 
 from app.api.http.errors import responses as problem_responses
-from app.api.http.request_bodies import BodyRules, bounded, check_json, has_body
+from app.api.http.request_bodies import MAX_JSON_VALUES, BodyRules, bounded, has_body
+from app.api.http.validation import check_json_values
 from app.core.access.key_cache import ApiKeyCache
 from app.core.access.limits import RateLimits
 from app.core.access.open_responses import OpenResponses
@@ -82,7 +83,7 @@ class GuardedRoute(APIRoute):
                 rules.check(request)
                 request = bounded(request, rules)
                 if rules.is_json:  # here an error is told as it is; below it would be a 400
-                    check_json(await request.body())
+                    check_json_values(await request.body(), MAX_JSON_VALUES)
             return await handle(request)
 
         return guarded

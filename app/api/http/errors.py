@@ -14,6 +14,7 @@ from sqlalchemy.exc import DataError, InterfaceError, OperationalError, SQLAlche
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
+from app.api.http.validation import invalid_request
 from app.core.platform import errors as core
 
 log = structlog.get_logger()
@@ -49,11 +50,7 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.StorageCorrupt: 503,
     core.StorageFull: 507,
 }
-_JOBS = ("cluster", "sweep", "finetune", "predict", "map", "export")
-_OPERATIONS = ("rename", "merge", "split", "move", "exclude", "undo")
-_SCHEMA_NAMES = _JOBS + _OPERATIONS
 _OIP = re.compile(r"/v2(/|$)")  # the paths of the Open Inference Protocol
-_MOST_FIELDS = 20  # told of in one answer
 _RETRY_AFTER = {429: "2", 503: "5"}
 
 
@@ -132,35 +129,28 @@ def problem(
     return JSONResponse(content, status, headers=headers, media_type="application/problem+json")
 
 
+def problem_of(request: Request, error: core.ServiceError) -> JSONResponse:
+    fields = [ProblemField(field=e.field, message=e.message) for e in error.errors]
+    headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+    return problem(request, status_of(error), error.code, error.detail, fields, headers)
+
+
 def _phrase(status: int | Literal["default"]) -> str:
     if status == "default":
         return "Any other error"
     return "Checksum Mismatch" if status == 460 else HTTPStatus(status).phrase
 
 
-def _field_of(error: dict[str, Any]) -> str:
-    """The field as the sender wrote it: the name of the schema that was chosen is none."""
-    path = [str(part) for part in error["loc"][1:]]
-    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        path.append("kind")
-    elif path and path[0] in _SCHEMA_NAMES:
-        del path[0]
-    return ".".join(path)
-
-
 def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(core.ServiceError)
     async def _service_error(request: Request, error: core.ServiceError) -> JSONResponse:
-        fields = [ProblemField(field=e.field, message=e.message) for e in error.errors]
-        headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
-        return problem(request, status_of(error), error.code, error.detail, fields, headers)
+        return problem_of(request, error)
 
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> JSONResponse:
-        found = error.errors()[:_MOST_FIELDS]
-        fields = [ProblemField(field=_field_of(e), message=e["msg"]) for e in found]
-        detail = "; ".join(f"{f.field}: {f.message}" if f.field else f.message for f in fields)
-        return problem(request, 422, "invalid_request", detail, fields)
+        # The first part of a location says whether it is in the body, the query or a header.
+        found = ({**item, "loc": item["loc"][1:]} for item in error.errors())
+        return problem_of(request, invalid_request(found))
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> JSONResponse:

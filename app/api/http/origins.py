@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.http.errors import problem, status_of
+from app.api.http.errors import problem, problem_of
 from app.core.access.key_cache import ApiKeyCache
 from app.core.platform.errors import ForeignOrigin, HostNotAllowed, ServiceError
 
@@ -42,7 +42,7 @@ class OriginCheck:
                 if scope["method"] not in _SAFE:
                     check_origin(headers)
             except ServiceError as error:
-                answer = problem(Request(scope), status_of(error), error.code, error.detail)
+                answer = problem_of(Request(scope), error)
                 await answer(scope, receive, send)
                 return
             except SQLAlchemyError:

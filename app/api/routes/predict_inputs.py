@@ -7,14 +7,13 @@ import numpy as np
 import numpy.typing as npt
 from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
 from sqlalchemy import select
 
 from app.api import schemas
 from app.api.http.bodies import FORM
 from app.api.http.multipart import read_files
 from app.api.http.request_bodies import media_type_of
+from app.api.http.validation import check_json_values, parse_json, parse_query
 from app.api.routes.predict_place import arriving
 from app.core.platform.errors import ImageRejected, InvalidRequest
 from app.core.platform.tables import Dataset, Image
@@ -22,7 +21,7 @@ from app.core.runtime import Runtime
 from app.core.serving.admission import Reservation
 from app.core.storage import blob_key
 
-_OTHER_COMMAS = 10_000  # of a body, that are not between numbers
+_OTHER_VALUES = 10_000  # that a body may have beside its numbers
 
 
 class ImageUnknown(ImageRejected):
@@ -43,10 +42,7 @@ class Images:
 
 def read_options(request: Request) -> schemas.PredictOptions:
     """By hand: declared one by one, they would take longer than all else here does."""
-    try:
-        return schemas.PredictOptions.model_validate(dict(request.query_params))
-    except ValidationError as error:
-        raise _refusal("query", error) from error
+    return parse_query(schemas.PredictOptions, request.query_params)
 
 
 def is_form(request: Request) -> bool:
@@ -68,26 +64,14 @@ async def read_body(request: Request, place: Reservation, most_numbers: int) -> 
     async for chunk in arriving(request, place):
         body += chunk
     place.arrived(images=1)
-    if body.count(b",") > most_numbers + _OTHER_COMMAS:  # as objects, numbers take far more room
-        raise InvalidRequest.field("embeddings", f"at most {most_numbers:,} numbers fit")
+    check_json_values(body, most_numbers + _OTHER_VALUES, "embeddings")
     return await run_in_threadpool(_parse, bytes(body))  # a million numbers take their time
 
 
 def _parse(body: bytes) -> schemas.PredictBody:
-    try:
-        return schemas.PredictBody.model_validate_json(body)
-    except ValidationError as error:
-        if error.errors()[0]["type"] == "json_invalid":
-            raise InvalidRequest.field(
-                "files",
-                f"send images as {FORM}, or JSON with image_ids, dataset_id or embeddings",
-            ) from error
-        raise _refusal("body", error) from error
-
-
-def _refusal(where: str, error: ValidationError) -> RequestValidationError:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return RequestValidationError([{**item, "loc": (where, *item["loc"])} for item in found])
+    message = f"send images as {FORM}, or JSON with image_ids, dataset_id or embeddings"
+    not_json = InvalidRequest.field("files", message)
+    return parse_json(schemas.PredictBody, body, not_json=not_json)
 
 
 def read_stored(

@@ -11,27 +11,26 @@ from typing import IO, Any
 
 from fastapi import Request
 from fastapi.concurrency import contextmanager_in_threadpool, run_in_threadpool
-from pydantic import ValidationError
 
 from app.api import schemas
 from app.api.http.multipart import FilePart, read_files
 from app.api.http.request_bodies import media_type_of
+from app.api.http.validation import check_json_values, parse_json
 from app.core.datasets.archives import HEAD_BYTES, is_archive_head
-from app.core.platform.errors import ArchiveInvalid, BodyTooLarge, FieldError, InvalidRequest
+from app.core.platform.errors import ArchiveInvalid, BodyTooLarge, InvalidRequest
 from app.core.platform.ids import new_id
 from app.core.platform.settings import MiB
 from app.core.runtime import Runtime
 
 _BUFFER = 1024 * 1024
 _MAX_JSON = 32 * MiB  # a long list of addresses
-_OTHER_COMMAS = 10_000  # of a body, that are not between addresses
+_OTHER_VALUES = 10_000  # that a body may have beside its URLs
 _MANIFESTS = {
     "text/csv": "csv",
     "application/x-ndjson": "jsonl",
     "application/ndjson": "jsonl",
     "application/jsonl": "jsonl",
 }
-_SOURCES = ("upload", "folder", "objects", "urls")
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ async def receive(
 
 
 def _from_json(runtime: Runtime, text: bytes, schema: type[schemas.ImagesCreate]) -> Received:
-    body = _parse(text, schema)
+    body = parse_json(schema, text)
     source = body.source
     digest = hashlib.sha256(source.model_dump_json().encode()).hexdigest()
     if not isinstance(source, schemas.UrlsSource):
@@ -85,28 +84,8 @@ async def _read_json(request: Request, max_urls: int) -> bytes:
         body += chunk
         if len(body) > _MAX_JSON:
             raise BodyTooLarge(f"A JSON body may have {_MAX_JSON:,} bytes.")
-    if body.count(b",") > max_urls + _OTHER_COMMAS:  # as objects, values take far more room
-        raise InvalidRequest.field("source.urls", f"at most {max_urls:,} addresses fit")
+    check_json_values(body, max_urls + _OTHER_VALUES, "source.urls")
     return bytes(body)
-
-
-def _parse(body: bytes, schema: type[schemas.ImagesCreate]) -> schemas.ImagesCreate:
-    try:
-        return schema.model_validate_json(body)
-    except ValidationError as error:
-        found = [FieldError(_field_of(e["loc"], e["type"]), e["msg"]) for e in error.errors()]
-    detail = "; ".join(f"{e.field}: {e.message}" if e.field else e.message for e in found[:20])
-    raise InvalidRequest(detail, errors=found[:20])
-
-
-def _field_of(place: tuple[int | str, ...], kind: str) -> str:
-    """The field as the sender wrote it: the name of the schema that was chosen is none."""
-    path = [str(part) for part in place]
-    if len(path) > 1 and path[0] == "source" and path[1] in _SOURCES:
-        del path[1]
-    if kind.startswith("union_tag"):
-        path.append("type")
-    return ".".join(path)
 
 
 async def _write_raw(request: Request, file: IO[bytes]) -> None:

@@ -22,6 +22,7 @@ def _printable(label: str) -> str:
     return label
 
 
+OperationKind = Literal["rename", "merge", "split", "move", "exclude", "undo"]
 ClusterId = Annotated[int, Field(ge=0, lt=2**31)]
 Label = Annotated[
     str,
@@ -99,7 +100,7 @@ OperationCreate = Annotated[
 
 class Operation(BaseModel):
     revision: int = Field(description="Of the clustering after it.")
-    kind: Literal["rename", "merge", "split", "move", "exclude", "undo"]
+    kind: OperationKind
     arguments: dict[str, Any] = Field(
         description="As they took effect; of images only how many were named."
     )

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.schemas.datasets import DatasetName
 
+SourceType = Literal["upload", "folder", "objects", "urls"]
 LabelsFrom = Annotated[
     Literal["none", "folder", "manifest"],
     Field(

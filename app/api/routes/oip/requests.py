@@ -9,17 +9,16 @@ from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import ValidationError
 
 from app.api import schemas
+from app.api.http.validation import check_json_values, parse_json
 from app.api.routes.oip import binary
-from app.core.platform.errors import FieldError, InvalidRequest
+from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
 from app.core.serving.references import Target
 
 OUTPUTS: tuple[schemas.OutputName, ...] = get_args(schemas.OutputName)
-_OTHER_VALUES = 10_000  # commas of a request that are not between numbers
-_MOST_FIELDS = 10  # told of in one answer
+_OTHER_VALUES = 10_000  # that a request may have beside its numbers
 _JSON_NUMBER = 22  # bytes, at most
 
 
@@ -56,22 +55,9 @@ def read_request(body: bytes, header: str | None, target: Target, settings: Sett
     return inference
 
 
-def _parse(text: bytes, most_numbers: int) -> schemas.InferRequest:
-    if text.count(b",") > most_numbers + _OTHER_VALUES:  # each would take up far more as an object
-        raise InvalidRequest("The request holds more values than any that could be answered.")
-    try:
-        return schemas.InferRequest.model_validate_json(text)
-    except ValidationError as error:
-        raise _as_invalid(error) from error
-
-
-def _as_invalid(error: ValidationError) -> InvalidRequest:
-    found = [
-        FieldError(".".join(str(part) for part in item["loc"]), item["msg"])
-        for item in error.errors(include_url=False, include_context=False, include_input=False)
-    ][:_MOST_FIELDS]
-    detail = "; ".join(f"{e.field}: {e.message}" if e.field else e.message for e in found)
-    return InvalidRequest(detail, errors=found)
+def _parse(text: bytes, max_numbers: int) -> schemas.InferRequest:
+    check_json_values(text, max_numbers + _OTHER_VALUES)
+    return parse_json(schemas.InferRequest, text)
 
 
 def _is_images(tensor: schemas.InferInput) -> bool:
