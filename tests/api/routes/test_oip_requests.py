@@ -40,7 +40,7 @@ def test_an_answer_that_would_be_too_long() -> None:
         read_request(json.dumps(body).encode(), None, target, settings)
     for smaller in ({"outputs": [{"name": "label"}]}, {"parameters": {"binary_data_output": True}}):
         read = read_request(json.dumps(body | smaller).encode(), None, target, settings)
-        assert read.count == 5
+        assert len(read.inputs) == 5
 
 
 _json = st.recursive(
@@ -87,5 +87,5 @@ def test_any_request_is_read_or_refused(body: Any, tail: bytes, header: str | No
         read = read_request(text + tail, length, _target(), Settings(_env_file=None))
     except InvalidRequest:
         return  # whatever else it raised would be an error of ours
-    assert read.count >= 1
-    assert (read.features is None) == bool(read.images)
+    assert len(read.inputs) >= 1
+    assert (read.inputs.features is None) == bool(read.inputs.images)

@@ -7,34 +7,33 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, get_args
 
-import numpy as np
-import numpy.typing as npt
-
 from app.api import schemas
 from app.api.http.validation import check_json_values, parse_json
+from app.api.inference import (
+    OTHER_JSON_VALUES,
+    Features,
+    PredictInputs,
+    check_count,
+    check_rows,
+    to_features,
+)
 from app.api.routes.oip import binary
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
 from app.core.serving.references import Target
 
 OUTPUTS: tuple[schemas.OutputName, ...] = get_args(schemas.OutputName)
-_OTHER_VALUES = 10_000  # that a request may have beside its numbers
 _JSON_NUMBER = 22  # bytes, at most
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inference:
-    """A request that holds what it says; it has either images or features."""
+    """A validated request."""
 
     id: str | None
-    images: Sequence[bytes] = ()
-    features: npt.NDArray[np.float32] | None = None
-    outputs: Mapping[schemas.OutputName, bool]  # whether it is wanted as binary
+    inputs: PredictInputs
+    outputs: Mapping[schemas.OutputName, bool]  # True: as binary data
     seconds: float | None
-
-    @property
-    def count(self) -> int:
-        return len(self.images) if self.features is None else len(self.features)
 
 
 def read_request(body: bytes, header: str | None, target: Target, settings: Settings) -> Inference:
@@ -46,22 +45,25 @@ def read_request(body: bytes, header: str | None, target: Target, settings: Sett
     raw = _binary_of(tensor, tail)
     inference = Inference(
         id=request.id,
-        images=_images(tensor, raw, settings.max_predict_files) if _is_images(tensor) else (),
-        features=None if _is_images(tensor) else _features(tensor, raw, target, settings),
+        inputs=_inputs(tensor, raw, target, settings),
         outputs=_outputs(request.outputs, parameters.binary_data_output),
         seconds=parameters.timeout / 1e6 if parameters.timeout else None,
     )
-    _check_answer(inference, len(target.labels), settings.max_predict_bytes)
+    _check_response_size(inference, len(target.labels), settings.max_predict_bytes)
     return inference
 
 
 def _parse(text: bytes, max_numbers: int) -> schemas.InferRequest:
-    check_json_values(text, max_numbers + _OTHER_VALUES)
+    check_json_values(text, max_numbers + OTHER_JSON_VALUES)
     return parse_json(schemas.InferRequest, text)
 
 
-def _is_images(tensor: schemas.InferInput) -> bool:
-    return tensor.name == "images"
+def _inputs(
+    tensor: schemas.InferInput, raw: memoryview | None, target: Target, settings: Settings
+) -> PredictInputs:
+    if tensor.name == "images":
+        return PredictInputs(images=_images(tensor, raw, settings.max_predict_files))
+    return PredictInputs(features=_features(tensor, raw, target, settings))
 
 
 def _binary_of(tensor: schemas.InferInput, tail: memoryview) -> memoryview | None:
@@ -78,11 +80,11 @@ def _binary_of(tensor: schemas.InferInput, tail: memoryview) -> memoryview | Non
     return tail if size is not None else None
 
 
-def _images(tensor: schemas.InferInput, raw: memoryview | None, most: int) -> list[bytes]:
+def _images(tensor: schemas.InferInput, raw: memoryview | None, limit: int) -> list[bytes]:
     if tensor.datatype != "BYTES" or len(tensor.shape) != 1:
         raise InvalidRequest.field("inputs.images", "takes datatype BYTES and shape [n]")
     (count,) = tensor.shape
-    _check_count("images", count, most)
+    check_count("inputs.images", count, limit)
     if raw is not None:
         return list(binary.read_elements(raw, count))
     data = tensor.data or []
@@ -102,26 +104,23 @@ def _from_base64(number: int, text: Any) -> bytes:
 
 def _features(
     tensor: schemas.InferInput, raw: memoryview | None, target: Target, settings: Settings
-) -> npt.NDArray[np.float32]:
+) -> Features:
     dim = target.feature_dim
     if tensor.datatype != "FP32" or len(tensor.shape) != 2 or tensor.shape[1] != dim:
         raise InvalidRequest.field("inputs.embeddings", f"takes datatype FP32 and shape [n, {dim}]")
     count = tensor.shape[0]
-    _check_count("embeddings", count, settings.max_predict_features)
+    check_count("inputs.embeddings", count, settings.max_predict_features)
     if raw is not None:
-        features = binary.read_floats(raw, tensor.shape)
+        numbers: Any = binary.read_floats(raw, tensor.shape)
     else:
-        features = _from_numbers(tensor.data or [], count, dim)
-    if not np.isfinite(features).all():
-        raise InvalidRequest.field("inputs.embeddings", "has a number that is no finite FP32")
-    return features
+        numbers = _flatten(tensor.data or [], count, dim)
+    return to_features("inputs.embeddings", numbers, count, dim)
 
 
-def _from_numbers(data: list[Any], count: int, dim: int) -> npt.NDArray[np.float32]:
-    """Row by row, or all rows in one list."""
+def _flatten(data: list[Any], count: int, dim: int) -> list[Any]:
+    """The numbers of a tensor that is given as rows or as one list."""
     if data and isinstance(data[0], list):
-        if not all(isinstance(row, list) and len(row) == dim for row in data):
-            raise InvalidRequest.field("inputs.embeddings", f"every row must have {dim} numbers")
+        check_rows("inputs.embeddings", data, dim)
         data = list(chain.from_iterable(data))
     if len(data) != count * dim:
         raise InvalidRequest.field(
@@ -129,16 +128,7 @@ def _from_numbers(data: list[Any], count: int, dim: int) -> npt.NDArray[np.float
         )
     if not set(map(type, data)) <= {int, float}:
         raise InvalidRequest.field("inputs.embeddings", "takes numbers only")
-    try:
-        with np.errstate(over="ignore"):  # becomes infinite, which is looked for later
-            return np.array(data, dtype=np.float32).reshape(count, dim)
-    except OverflowError:
-        raise InvalidRequest.field("inputs.embeddings", "has a number that is too large") from None
-
-
-def _check_count(name: str, count: int, most: int) -> None:
-    if not 1 <= count <= most:
-        raise InvalidRequest.field(f"inputs.{name}", f"takes 1 to {most} in one request")
+    return data
 
 
 def _outputs(
@@ -154,13 +144,15 @@ def _outputs(
     }
 
 
-def _check_answer(inference: Inference, clusters: int, most_bytes: int) -> None:
-    """Every cluster of every image is a lot, and all of it is in memory at once."""
+def _check_response_size(inference: Inference, clusters: int, limit: int) -> None:
+    """The probabilities of all clusters for all images are in memory at once."""
     as_binary = inference.outputs.get("probabilities")
-    number = 4 if as_binary else _JSON_NUMBER
-    if as_binary is not None and inference.count * clusters * number > most_bytes:
+    if as_binary is None:
+        return
+    count = len(inference.inputs)
+    if count * clusters * (4 if as_binary else _JSON_NUMBER) > limit:
         raise InvalidRequest.field(
             "outputs",
-            f"`probabilities` of {inference.count:,} x {clusters:,} would be too long an answer; "
+            f"`probabilities` of {count:,} x {clusters:,} would be too long an answer; "
             "leave it out, ask for binary data or send less at once",
         )
