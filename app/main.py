@@ -20,9 +20,7 @@ from app.api.routes import (
     clusterings,
     datasets,
     docs,
-    duplicates,
     exports,
-    image_labels,
     images,
     jobs,
     keys,
@@ -108,8 +106,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         predictions,  # asked for most often: the first that matches is taken
         datasets,
         images,
-        image_labels,
-        duplicates,
         jobs,
         maps,
         clusterings,

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import AwareDatetime
-from sqlalchemy import select
 
 from app.api.http.access import ApiKeyAuth, GuardedRoute
 from app.api.http.dependencies import ListingDep, TenantDep
 from app.api.http.errors import responses
 from app.api.schemas.access import AuditEntry as ShownEntry
 from app.api.schemas.common import Page
+from app.core.platform.audit import select_entries
 from app.core.platform.tables import AuditEntry
 
 router = APIRouter(
@@ -31,10 +31,5 @@ def list_audit(
 ) -> dict[str, Any]:
     """One entry for each request that changed something of your tenant, written together with the
     change. Requests that only looked, or failed, leave none."""
-    query = select(AuditEntry).where(AuditEntry.tenant == tenant)
-    if key_id:
-        query = query.where(AuditEntry.key_id == key_id)
-    if since:
-        # Times are shown rounded to microseconds: the one that was shown must be found again.
-        query = query.where(AuditEntry.at >= since.timestamp() - 1e-6)
+    query = select_entries(tenant, key_id=key_id, since=since.timestamp() if since else None)
     return listing.page(query, AuditEntry.id, ShownEntry.of, descending=True)

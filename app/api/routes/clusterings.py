@@ -3,16 +3,16 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Response
-from sqlalchemy import select
 
 from app.api import schemas
 from app.api.http.access import GuardedRoute
 from app.api.http.dependencies import ListingDep, RuntimeDep, SessionDep, TenantDep
 from app.api.http.errors import responses
 from app.api.http.ranking import RankedListingDep
+from app.core.clusterings import queries
 from app.core.clusterings import rows as clusterings
 from app.core.clusterings import statistics as cluster_statistics
-from app.core.platform.tables import EXCLUDED, Assignment, Cluster, Clustering, Image
+from app.core.platform.tables import Assignment, Cluster, Clustering
 from app.core.storage.gc.retention import delete_unless_retained
 
 router = APIRouter(
@@ -50,9 +50,7 @@ def list_clusterings(
     tenant: TenantDep,
     dataset_id: Annotated[str | None, Query(max_length=40)] = None,
 ) -> dict[str, Any]:
-    query = select(Clustering).where(Clustering.tenant == tenant)
-    if dataset_id:
-        query = query.where(Clustering.dataset_id == dataset_id)
+    query = queries.select_clusterings(tenant, dataset_id)
     return listing.page(query, Clustering.id, schemas.Clustering.of, descending=True)
 
 
@@ -101,13 +99,11 @@ def read_statistics(session: SessionDep, clustering: ClusteringDep) -> schemas.S
 def list_clusters(
     listing: ListingDep, session: SessionDep, clustering: ClusteringDep
 ) -> dict[str, Any]:
-    query = select(Cluster).where(Cluster.clustering_id == clustering.id, Cluster.active)
-
     def show(cluster: Cluster) -> schemas.Cluster:
         examples = clusterings.ranked_images(session, clustering.id, cluster.cluster_id)
         return schemas.Cluster.of(cluster, examples)
 
-    return listing.page(query, Cluster.cluster_id, show)
+    return listing.page(queries.select_clusters(clustering), Cluster.cluster_id, show)
 
 
 @router.get(
@@ -137,14 +133,7 @@ def list_cluster_images(
         ),
     ] = "representative",
 ) -> dict[str, Any]:
-    query = (
-        select(Assignment, Image.name)
-        .join(Image, Image.id == Assignment.image_id)
-        .where(
-            Assignment.clustering_id == cluster.clustering_id,
-            Assignment.cluster_id == cluster.cluster_id,
-        )
-    )
+    query = queries.select_cluster_images(cluster)
     ranking = clusterings.RANKINGS[sort]
     return listing.ranked_page(query, ranking, Assignment.image_id, schemas.RankedImage.of)
 
@@ -164,19 +153,8 @@ def list_assignments(
     ] = None,
 ) -> dict[str, Any]:
     """In the order of the upload; `cluster_id` keeps one cluster's."""
-    # Looked up one by one: a join would let the database walk all images up to the page.
-    name = select(Image.name).where(Image.id == Assignment.image_id)
-    label = select(Cluster.label).where(
-        Cluster.clustering_id == Assignment.clustering_id,
-        Cluster.cluster_id == Assignment.cluster_id,
-    )
-    query = select(Assignment, name.scalar_subquery(), label.scalar_subquery())
-    if excluded is not None:
-        is_out = Assignment.cluster_id == EXCLUDED
-        query = query.where(is_out if excluded else ~is_out)
+    query = queries.select_assignments(cluster_id=cluster_id, excluded=excluded)
     key, convert = Assignment.image_id, schemas.Assignment.of
     if cluster_id is None and not excluded:
         return listing.page_within(query, Assignment.clustering_id, clustering.id, key, convert)
-    if cluster_id is not None:
-        query = query.where(Assignment.cluster_id == cluster_id)
     return listing.page(query.where(Assignment.clustering_id == clustering.id), key, convert)

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api import schemas
@@ -21,10 +20,10 @@ from app.api.http.dependencies import (
 from app.api.http.errors import responses
 from app.api.http.quota import check_room
 from app.api.routes.ingest import Ingest, WishesDep, start_ingest
-from app.core.datasets import changes
+from app.core.datasets import changes, queries
 from app.core.datasets import rows as datasets
 from app.core.jobs.requests.ingest import get_unused_dataset
-from app.core.platform.tables import Dataset, DatasetIssue, Image
+from app.core.platform.tables import Dataset, DatasetIssue, Duplicate, Image
 from app.core.runtime import Runtime
 from app.core.storage.gc.retention import delete_unless_retained
 
@@ -170,7 +169,7 @@ def delete_dataset(
 
 @router.get("", response_model=schemas.Page[schemas.Dataset], summary="List datasets, newest first")
 def list_datasets(listing: ListingDep, tenant: TenantDep) -> dict[str, Any]:
-    query = select(Dataset).where(Dataset.tenant == tenant)
+    query = queries.select_datasets(tenant)
     return listing.page(query, Dataset.id, schemas.Dataset.of, descending=True)
 
 
@@ -186,10 +185,7 @@ def read_dataset(dataset: DatasetDep) -> schemas.Dataset:
     summary="List its images in the order of the upload",
 )
 def list_images(listing: ListingDep, dataset: DatasetDep) -> dict[str, Any]:
-    query = select(Image).where(
-        Image.dataset_id == dataset.id, Image.position < dataset.end_position
-    )
-    return listing.page(query, Image.position, schemas.Image.of)
+    return listing.page(queries.select_images(dataset), Image.position, schemas.Image.of)
 
 
 @router.get(
@@ -199,5 +195,22 @@ def list_images(listing: ListingDep, dataset: DatasetDep) -> dict[str, Any]:
     summary="List the files that could not be used, and why",
 )
 def list_issues(listing: ListingDep, dataset: DatasetDep) -> dict[str, Any]:
-    query = select(DatasetIssue).where(DatasetIssue.dataset_id == dataset.id)
+    query = queries.select_issues(dataset)
     return listing.page(query, DatasetIssue.position, schemas.DatasetIssue.of)
+
+
+@router.get(
+    "/{dataset_id}/duplicates",
+    response_model=schemas.Page[schemas.Duplicate],
+    responses=responses(404, 422),
+    summary="List images that show what an earlier one shows",
+)
+def list_duplicates(
+    listing: ListingDep,
+    dataset: DatasetDep,
+    kind: Annotated[schemas.DuplicateKind | None, Query(description="By default both.")] = None,
+) -> dict[str, Any]:
+    """Exact duplicates are known from the upload on, near ones from the first job that has
+    compared the images."""
+    query = queries.select_duplicates(dataset, kind)
+    return listing.page(query, Duplicate.image_id, schemas.Duplicate.of)

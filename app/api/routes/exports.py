@@ -4,7 +4,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import FileResponse
-from sqlalchemy import select
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import Message, Receive, Scope, Send
 
@@ -42,9 +41,7 @@ def list_exports(
     clustering_id: Annotated[str | None, Query(max_length=40)] = None,
 ) -> dict[str, Any]:
     """Files are made by jobs of kind `export`."""
-    query = select(Export).where(Export.tenant == tenant)
-    if clustering_id:
-        query = query.where(Export.clustering_id == clustering_id)
+    query = files.select_exports(tenant, clustering_id)
     return listing.page(query, Export.id, schemas.Export.of, descending=True)
 
 

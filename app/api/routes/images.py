@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
@@ -11,10 +11,11 @@ from fastapi.responses import FileResponse
 
 from app.api import schemas
 from app.api.http.access import GuardedRoute
-from app.api.http.dependencies import RuntimeDep, SessionDep, TenantDep
+from app.api.http.dependencies import ListingDep, RuntimeDep, SessionDep, TenantDep
 from app.api.http.errors import responses
 from app.api.http.negotiation import is_known
 from app.api.http.open_responses import OneDownload
+from app.core.clusterings.queries import select_image_labels
 from app.core.datasets import changes
 from app.core.datasets import rows as datasets
 from app.core.datasets.images import MEDIA_TYPES
@@ -22,7 +23,7 @@ from app.core.datasets.thumbnails import get_thumbnail
 from app.core.jobs.requests.ingest import get_unused_dataset
 from app.core.platform.errors import NotFound
 from app.core.platform.ids import created_at_of
-from app.core.platform.tables import Image
+from app.core.platform.tables import Assignment, Image
 from app.core.storage import blob_key
 
 # Of their own: those that wait for one to be made leave the threads of all other routes free.
@@ -115,6 +116,18 @@ async def read_thumbnail(
             limiter=request.app.state.thumbnail_threads,
         )
     return Response(data, media_type="image/webp", headers=headers)
+
+
+@router.get(
+    "/{image_id}/labels",
+    response_model=schemas.Page[schemas.ImageLabel],
+    summary="List an image's labels, of the newest clustering first",
+)
+def list_labels(listing: ListingDep, tenant: TenantDep, image: ImageDep) -> dict[str, Any]:
+    """As they are now, edits included, one for each clustering that the image is in."""
+    query = select_image_labels(tenant, image.id)
+    key = Assignment.clustering_id
+    return listing.page(query, key, schemas.ImageLabel.of, descending=True)
 
 
 @contextmanager

@@ -3,14 +3,13 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Request, Response
-from sqlalchemy import select
 
 from app.api.http.access import ApiKeyAuth, GuardedRoute
 from app.api.http.dependencies import ListingDep, RuntimeDep, TenantDep
 from app.api.http.errors import responses
 from app.api.schemas.access import CreatedKey, Key, KeyCreate
 from app.api.schemas.common import Page
-from app.core.access.keys import create_key, revoke_key
+from app.core.access.keys import create_key, revoke_key, select_keys
 from app.core.platform.actor import ANYONE
 from app.core.platform.errors import FirstKeyIsLocal
 from app.core.platform.tables import ApiKey
@@ -48,8 +47,7 @@ def make_key(
 @router.get("", response_model=Page[Key], summary="List keys, newest first")
 def list_keys(listing: ListingDep, tenant: TenantDep) -> dict[str, Any]:
     """Of your own tenant, also those that were revoked."""
-    query = select(ApiKey).where(ApiKey.tenant == tenant)
-    return listing.page(query, ApiKey.id, Key.of, descending=True)
+    return listing.page(select_keys(tenant), ApiKey.id, Key.of, descending=True)
 
 
 @router.delete("/{key_id}", status_code=204, responses=responses(404), summary="Revoke a key")

@@ -8,14 +8,13 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from app.api.http.access import GuardedRoute
 from app.api.http.dependencies import RuntimeDep, TenantDep
 from app.api.http.errors import responses
 from app.api.http.negotiation import choose_media_type, is_known
 from app.api.http.open_responses import OneDownload
+from app.core.clusterings.queries import find_clustering
 from app.core.clusterings.revisions import (
     LabeledImage,
     LabelFilter,
@@ -24,15 +23,13 @@ from app.core.clusterings.revisions import (
     iterate_pages,
     open_revision,
 )
-from app.core.clusterings.rows import get_clustering
 from app.core.datasets.rows import get_dataset
 from app.core.exports.arrow import arrow_chunks, arrow_schema
 from app.core.exports.csv_file import csv_chunks
 from app.core.exports.json_lines import json_chunks
 from app.core.exports.rows import LABELS, to_json
 from app.core.platform.db import Database
-from app.core.platform.errors import NotFound
-from app.core.platform.tables import Clustering, Dataset
+from app.core.platform.tables import Dataset
 
 router = APIRouter(
     route_class=GuardedRoute,
@@ -93,7 +90,7 @@ def stream_labels(
     )
     with runtime.db.read() as session:  # not kept open while a slow client reads
         dataset = get_dataset(session, tenant, dataset_id)
-        clustering = _find_clustering(session, tenant, dataset, clustering_id)
+        clustering = find_clustering(session, tenant, dataset, clustering_id)
         view = open_revision(session, clustering, revision)
         check_clusters(view, cluster_id or (), "cluster_id")
     headers = _headers(view, dataset, wanted, media_type)
@@ -101,25 +98,6 @@ def stream_labels(
         return Response(status_code=304, headers=headers)
     chunks = _ENCODERS[media_type](_pages(runtime.db, view, wanted), view)
     return StreamingResponse(_started(chunks), media_type=media_type, headers=headers)
-
-
-def _find_clustering(
-    session: Session, tenant: str, dataset: Dataset, clustering_id: str | None
-) -> Clustering:
-    if clustering_id is not None:
-        named = get_clustering(session, tenant, clustering_id)
-        if named.dataset_id != dataset.id:
-            raise NotFound(f"The dataset {dataset.id} has no clustering {clustering_id}.")
-        return named
-    newest = session.scalar(
-        select(Clustering)
-        .where(Clustering.dataset_id == dataset.id, Clustering.tenant == tenant)
-        .order_by(Clustering.id.desc())
-        .limit(1)
-    )
-    if newest is None:
-        raise NotFound("The dataset has no labels yet: start a job of kind cluster or predict.")
-    return newest
 
 
 def _facts(view: RevisionView) -> dict[str, str]:

@@ -4,7 +4,6 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path
-from sqlalchemy import select
 
 from app.api import schemas
 from app.api.http.access import GuardedRoute
@@ -12,6 +11,7 @@ from app.api.http.dependencies import ListingDep, ReferencesDep, RuntimeDep, Ses
 from app.api.http.errors import responses
 from app.core import models as registry
 from app.core.models import deletion
+from app.core.models.queries import select_models, select_versions
 from app.core.platform.tables import Model, ModelVersion
 from app.core.storage.gc.retention import delete_unless_retained
 
@@ -35,9 +35,8 @@ ModelDep = Annotated[Model, Depends(load_model)]
 
 @router.get("", response_model=schemas.Page[schemas.Model], summary="List models by name")
 def list_models(listing: ListingDep, session: SessionDep, tenant: TenantDep) -> dict[str, Any]:
-    query = select(Model).where(Model.tenant == tenant, Model.latest_version.is_not(None))
     return listing.page(
-        query,
+        select_models(tenant),
         Model.name,
         lambda model: schemas.Model.of(model, registry.aliases(session, model)),
     )
@@ -68,9 +67,8 @@ def delete_model(
     summary="List a model's versions, newest first",
 )
 def list_versions(listing: ListingDep, model: ModelDep) -> dict[str, Any]:
-    query = select(ModelVersion).where(ModelVersion.model_id == model.id)
     show = partial(schemas.ModelVersion.of, model.name)
-    return listing.page(query, ModelVersion.version, show, descending=True)
+    return listing.page(select_versions(model), ModelVersion.version, show, descending=True)
 
 
 @router.get(

@@ -5,7 +5,6 @@ import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Response
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api import schemas
@@ -14,6 +13,7 @@ from app.api.http.dependencies import IdempotencyKeyHeader, ListingDep, RuntimeD
 from app.api.http.errors import responses
 from app.api.routes.clusterings import ClusteringDep
 from app.core.clusterings import operations
+from app.core.clusterings.queries import select_operations
 from app.core.clusterings.splitting import divide
 from app.core.platform import idempotency
 from app.core.platform.errors import InvalidRequest, RevisionRequired
@@ -48,7 +48,7 @@ _CREATED = {
     summary="List the operations on a clustering, newest first",
 )
 def list_operations(listing: ListingDep, clustering: ClusteringDep) -> dict[str, Any]:
-    query = select(ClusteringOperation).where(ClusteringOperation.clustering_id == clustering.id)
+    query = select_operations(clustering)
     key = ClusteringOperation.revision
     return listing.page(query, key, schemas.Operation.of, descending=True)
 

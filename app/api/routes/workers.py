@@ -3,14 +3,13 @@
 from typing import Any
 
 from fastapi import APIRouter
-from sqlalchemy import and_, select
 
 from app.api import schemas
 from app.api.http.access import GuardedRoute
 from app.api.http.dependencies import ListingDep, RuntimeDep, TenantDep
 from app.api.http.errors import responses
-from app.core.jobs.workers import is_alive
-from app.core.platform.tables import Job, Worker
+from app.core.jobs.workers import select_workers
+from app.core.platform.tables import Worker
 
 router = APIRouter(
     route_class=GuardedRoute, prefix="/v1/workers", tags=["workers"], responses=responses(422, 503)
@@ -21,10 +20,5 @@ router = APIRouter(
 def list_workers(listing: ListingDep, runtime: RuntimeDep, tenant: TenantDep) -> dict[str, Any]:
     """Those that were heard of lately. They serve all tenants; `job_id` and `stage` are told only
     of your own jobs."""
-    of_ours = and_(Job.id == Worker.job_id, Job.tenant == tenant)
-    query = (
-        select(Worker, Job.id)
-        .outerjoin(Job, of_ours)
-        .where(is_alive(runtime.settings.lease_seconds))
-    )
+    query = select_workers(tenant, runtime.settings.lease_seconds)
     return listing.page(query, Worker.name, schemas.Worker.of)

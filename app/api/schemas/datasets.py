@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.api.schemas.common import ErrorInfo, shown_fields
 from app.core.platform import tables
 
+DuplicateKind = Literal["exact", "near"]
+
 
 class Dataset(BaseModel):
     id: str = Field(examples=["ds_01k9z3m4q5r6s7t8v9w0x1y2z3"])
@@ -54,6 +56,19 @@ class DatasetIssue(BaseModel):
     @classmethod
     def of(cls, row: tables.DatasetIssue) -> "DatasetIssue":
         return cls(**shown_fields(cls, row))
+
+
+class Duplicate(BaseModel):
+    image_id: str
+    name: str
+    original_id: str = Field(description="The first image of the dataset that shows the same.")
+    original_name: str
+    kind: DuplicateKind = Field(description="`exact`: the same bytes. `near`: looks the same.")
+    similarity: float = Field(description="1 if exact, else the cosine of the two embeddings.")
+
+    @classmethod
+    def of(cls, row: tables.Duplicate, name: str, original_name: str) -> "Duplicate":
+        return cls(**shown_fields(cls, row), name=name, original_name=original_name)
 
 
 DatasetName = Annotated[str, Field(min_length=1, max_length=200, examples=["Holiday"])]

@@ -5,7 +5,7 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from sqlalchemy import inspect, select
+from sqlalchemy import Select, inspect, select
 from sqlalchemy.orm import Session
 
 from app.core.platform.actor import SCOPES
@@ -56,6 +56,11 @@ def create_key(
     session.flush()
     session.refresh(key)
     return key, text
+
+
+def select_keys(tenant: str) -> Select[ApiKey]:
+    """Keys of the tenant, revoked ones included."""
+    return select(ApiKey).where(ApiKey.tenant == tenant)
 
 
 def revoke_key(session: Session, key_id: str, *, tenant: str | None = None) -> ApiKey:

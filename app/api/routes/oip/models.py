@@ -4,7 +4,6 @@ import asyncio
 import time
 
 from fastapi import APIRouter, Depends
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api import schemas
@@ -13,8 +12,8 @@ from app.api.http.dependencies import ReferencesDep, ServingDep, SessionDep, Ten
 from app.api.routes.oip.addresses import ModelName, VersionName, numbered, refusals
 from app.core.clusterings.names import current_names
 from app.core.models import resolve
+from app.core.models.queries import version_numbers
 from app.core.platform.errors import ModelLoading
-from app.core.platform.tables import ModelVersion
 from app.core.serving import Serving
 from app.core.serving.references import Target
 
@@ -64,16 +63,11 @@ async def version_ready(
 
 def _metadata(session: Session, tenant: str, reference: str) -> schemas.ModelMetadata:
     model, version = resolve(session, tenant, reference)
-    numbers = session.scalars(
-        select(ModelVersion.version)
-        .where(ModelVersion.model_id == model.id)
-        .order_by(ModelVersion.version)
-    )
     dim = version.manifest["feature_dim"]
     labels = current_names(session, version)
     return schemas.ModelMetadata(
         name=model.name,
-        versions=[str(number) for number in numbers],
+        versions=[str(number) for number in version_numbers(session, model)],
         inputs=[
             schemas.TensorMetadata(name="images", datatype="BYTES", shape=[-1]),
             schemas.TensorMetadata(name="embeddings", datatype="FP32", shape=[-1, dim]),
