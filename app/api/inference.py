@@ -19,7 +19,7 @@ from app.core.platform.errors import ImageRejected, InvalidRequest, QueueFull
 from app.core.runtime import Runtime
 from app.core.serving import Outcome, Serving
 from app.core.serving.admission import Reservation
-from app.core.serving.references import Target
+from app.core.serving.resolver import ResolvedModel
 
 OTHER_JSON_VALUES = 10_000  # that a JSON body may have beside its numbers
 Features = npt.NDArray[np.float32]
@@ -45,12 +45,12 @@ class PredictContext:
     serving: Serving
     actor: Actor
     reservation: Reservation
-    target: Target
+    model: ResolvedModel
 
     async def stream_body(self) -> AsyncIterator[bytes]:
         """Yields the body as it arrives, counted against the bytes that may arrive at once."""
         async for chunk in self.request.stream():
-            self.reservation.receive(len(chunk))
+            self.reservation.add_arriving(len(chunk))
             yield chunk
 
     async def read_body(self) -> bytes:
@@ -58,19 +58,19 @@ class PredictContext:
         body = bytearray()
         async for chunk in self.stream_body():
             body += chunk
-        self.reservation.arrived(images=1)
+        self.reservation.enqueue_body(images=1)
         return bytes(body)
 
     async def predict(self, inputs: PredictInputs, seconds: float | None) -> list[Outcome]:
         """Returns the outcomes in the order of the inputs."""
         if inputs.features is not None:
             return await self.serving.predict(
-                self.target.files, features=inputs.features, seconds=seconds
+                self.model.files, features=inputs.features, seconds=seconds
             )
         readable = [image for image in inputs.images if isinstance(image, bytes)]
         found: Sequence[Outcome] = ()
         if readable:
-            found = await self.serving.predict(self.target.files, readable, seconds=seconds)
+            found = await self.serving.predict(self.model.files, readable, seconds=seconds)
         predicted = iter(found)
         return [next(predicted) if isinstance(i, bytes) else i for i in inputs.images]
 
@@ -86,7 +86,7 @@ async def open_context(request: Request, reference: str) -> AsyncIterator[Predic
             serving=state.serving,
             actor=actor,
             reservation=reservation,
-            target=await state.references.resolve(actor.tenant, reference),
+            model=await state.resolver.resolve(actor.tenant, reference),
         )
 
 
@@ -99,7 +99,7 @@ def _admit(request: Request, actor: Actor) -> Iterator[Reservation]:
     admission, metrics = request.app.state.serving.admission, request.app.state.metrics.serving
     started, outcome, images = time.perf_counter(), "failed", 0
     try:
-        with admission.enter(actor.key_id or actor.key_name or "") as reservation:
+        with admission.reserve(actor.key_id or actor.key_name or "") as reservation:
             metrics.waiting(admission.images)
             yield reservation
             outcome, images = "answered", reservation.images

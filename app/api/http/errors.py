@@ -1,4 +1,4 @@
-"""Every error leaves as RFC 9457 problem+json. The only place that knows HTTP statuses."""
+"""Turns every error into RFC 9457 problem+json. The only place that maps errors to statuses."""
 
 import re
 import sqlite3
@@ -42,7 +42,7 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.RateLimited: 429,
     core.QuotaExceeded: 429,
     core.TooManyJobs: 429,
-    core.ChecksumMismatch: 460,  # of the tus protocol
+    core.ChecksumMismatch: 460,  # defined by the tus protocol
     core.ModelIntegrity: 503,
     core.ModelLoading: 503,
     core.PredictorUnavailable: 503,
@@ -60,7 +60,7 @@ class ProblemField(BaseModel):
 
 
 class Problem(BaseModel):
-    """What went wrong, in RFC 9457's form; `code` is stable and meant for programs."""
+    """An error by RFC 9457. `code` is stable and meant for programs."""
 
     type: str = Field(examples=["about:blank"])
     title: str = Field(examples=["Unprocessable Content"])
@@ -73,7 +73,7 @@ class Problem(BaseModel):
 
 
 class InferenceProblem(Problem):
-    """A problem that clients of the Open Inference Protocol can read, too."""
+    """A problem with the `error` field of the Open Inference Protocol."""
 
     error: str = Field(description="The same as `detail`.")
 
@@ -81,7 +81,7 @@ class InferenceProblem(Problem):
 def responses(
     *statuses: int | Literal["default"], model: type[Problem] = Problem
 ) -> dict[int | str, dict[str, Any]]:
-    """For a route's OpenAPI entry: these statuses answer with a problem."""
+    """A route's OpenAPI entry: these statuses return a problem."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     content = {"application/problem+json": {"schema": schema}}
     return {
@@ -103,9 +103,9 @@ def problem(
     headers: dict[str, str] | None = None,
 ) -> JSONResponse:
     request_id: str | None = getattr(request.state, "request_id", None)
-    for_inference = _OIP.match(request.url.path) is not None
-    if for_inference and status == 422:
-        status = 400  # the protocol's word for it
+    is_oip = _OIP.match(request.url.path) is not None
+    if is_oip and status == 422:
+        status = 400  # as the protocol requires
     body = Problem(
         type="about:blank",
         title=_phrase(status),
@@ -117,15 +117,15 @@ def problem(
         request_id=request_id,
     )
     headers = dict(headers or {})
-    if request_id is not None:  # an unexpected error is answered outside of our middleware
+    if request_id is not None:  # an unexpected error is handled outside of our middleware
         headers["X-Request-ID"] = request_id
     if status in _RETRY_AFTER:
         headers.setdefault("Retry-After", _RETRY_AFTER[status])
-    if status == 408:  # the rest of that body is not waited for
+    if status == 408:  # the rest of the body is not read
         headers["Connection"] = "close"
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    content = body.model_dump() | ({"error": detail} if for_inference else {})
+    content = body.model_dump() | ({"error": detail} if is_oip else {})
     return JSONResponse(content, status, headers=headers, media_type="application/problem+json")
 
 
@@ -154,8 +154,8 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> JSONResponse:
-        if error.status_code == 400:  # FastAPI's word for a body that is no text at all
-            return problem(request, 422, "invalid_request", "The body cannot be read as JSON.")
+        if error.status_code == 400:  # FastAPI's status for a body that is not text
+            return problem(request, 422, "invalid_request", "The body is not valid JSON.")
         code = HTTPStatus(error.status_code).name.lower()
         headers = dict(error.headers or {})
         return problem(request, error.status_code, code, str(error.detail), headers=headers)
@@ -167,7 +167,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(InterfaceError)
     @app.exception_handler(OperationalError)
-    @app.exception_handler(PoolTimeout)  # all connections wait for a database that is silent
+    @app.exception_handler(PoolTimeout)  # all connections wait for a database that does not respond
     async def _database(request: Request, error: SQLAlchemyError) -> JSONResponse:
         cause = getattr(error, "orig", error)
         log.error("database_unavailable", reason=str(cause))
@@ -179,4 +179,9 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def _unexpected(request: Request, error: Exception) -> JSONResponse:
         log.error("unexpected_error", exc_info=error, path=request.url.path)
-        return problem(request, 500, "internal_error", "Something went wrong on our side.")
+        return problem(
+            request,
+            500,
+            "internal_error",
+            "Internal error; see the log of the service.",
+        )

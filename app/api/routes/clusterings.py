@@ -1,14 +1,14 @@
-"""Clusterings: the groups that were found, and who is in them."""
+"""Clusterings, their clusters and the assignments of images."""
 
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from app.api import schemas
-from app.api.http.access import GuardedRoute
-from app.api.http.dependencies import ListingDep, RuntimeDep, SessionDep, TenantDep
+from app.api.http.auth import AuthenticatedRoute
+from app.api.http.dependencies import RuntimeDep, SessionDep, TenantDep
 from app.api.http.errors import responses
-from app.api.http.ranking import RankedListingDep
+from app.api.http.pagination import ListingDep, RankedListingDep
 from app.core.clusterings import queries
 from app.core.clusterings import rows as clusterings
 from app.core.clusterings import statistics as cluster_statistics
@@ -16,7 +16,7 @@ from app.core.platform.tables import Assignment, Cluster, Clustering
 from app.core.storage.gc.retention import delete_unless_retained
 
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v1/clusterings",
     tags=["clusterings"],
     responses=responses(401, 422, 503),
@@ -57,10 +57,10 @@ def list_clusterings(
 @router.get(
     "/{clustering_id}",
     responses={200: Revision, **responses(404)},
-    summary="Look at a clustering",
+    summary="Read a clustering",
 )
 def read_clustering(response: Response, clustering: ClusteringDep) -> schemas.Clustering:
-    """Its `ETag` is the revision that an operation has to name."""
+    """The `ETag` is the revision, which an operation sends in `If-Match`."""
     response.headers["ETag"] = f'"{clustering.revision}"'
     return schemas.Clustering.of(clustering)
 
@@ -74,7 +74,7 @@ def read_clustering(response: Response, clustering: ClusteringDep) -> schemas.Cl
 def delete_clustering(
     runtime: RuntimeDep, tenant: TenantDep, clustering_id: Annotated[str, Path(max_length=40)]
 ) -> None:
-    """With its history and its exports. The dataset and the model stay."""
+    """Deletes its history and its exports, too. The dataset and the model stay."""
     with runtime.db.write() as session:
         files = clusterings.delete_clustering(session, tenant, clustering_id)
     delete_unless_retained(runtime.db, runtime.storage, files)
@@ -83,10 +83,10 @@ def delete_clustering(
 @router.get(
     "/{clustering_id}/statistics",
     responses=responses(404),
-    summary="How sure a clustering is, and how even its clusters are",
+    summary="Read the statistics of a clustering",
 )
 def read_statistics(session: SessionDep, clustering: ClusteringDep) -> schemas.Statistics:
-    """Of the clustering as it is now, edits included; needs no labels."""
+    """Probabilities and cluster sizes of the current revision; no labels are needed."""
     return schemas.Statistics.of(cluster_statistics.statistics(session, clustering))
 
 
@@ -94,7 +94,7 @@ def read_statistics(session: SessionDep, clustering: ClusteringDep) -> schemas.S
     "/{clustering_id}/clusters",
     response_model=schemas.Page[schemas.Cluster],
     responses=responses(404, 422),
-    summary="List the clusters with their surest images",
+    summary="List clusters with examples",
 )
 def list_clusters(
     listing: ListingDep, session: SessionDep, clustering: ClusteringDep
@@ -109,7 +109,7 @@ def list_clusters(
 @router.get(
     "/{clustering_id}/clusters/{cluster_id}",
     responses=responses(404),
-    summary="Look at a cluster",
+    summary="Read a cluster",
 )
 def read_cluster(session: SessionDep, cluster: ClusterDep) -> schemas.Cluster:
     examples = clusterings.ranked_images(session, cluster.clustering_id, cluster.cluster_id)
@@ -120,7 +120,7 @@ def read_cluster(session: SessionDep, cluster: ClusterDep) -> schemas.Cluster:
     "/{clustering_id}/clusters/{cluster_id}/images",
     response_model=schemas.Page[schemas.RankedImage],
     responses=responses(404, 422),
-    summary="List a cluster's images, the most typical or the most doubtful first",
+    summary="List the images of a cluster",
 )
 def list_cluster_images(
     listing: RankedListingDep,
@@ -142,17 +142,17 @@ def list_cluster_images(
     "/{clustering_id}/assignments",
     response_model=schemas.Page[schemas.Assignment],
     responses=responses(404, 422),
-    summary="List which image is in which cluster",
+    summary="List assignments of images to clusters",
 )
 def list_assignments(
     listing: ListingDep,
     clustering: ClusteringDep,
     cluster_id: Annotated[int | None, Query(ge=0, lt=2**31)] = None,
     excluded: Annotated[
-        bool | None, Query(description="Only images that were taken out, or only the others.")
+        bool | None, Query(description="Only excluded images, or only the others.")
     ] = None,
 ) -> dict[str, Any]:
-    """In the order of the upload; `cluster_id` keeps one cluster's."""
+    """In the order of the upload."""
     query = queries.select_assignments(cluster_id=cluster_id, excluded=excluded)
     key, convert = Assignment.image_id, schemas.Assignment.of
     if cluster_id is None and not excluded:

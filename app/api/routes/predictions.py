@@ -9,12 +9,12 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from app.api import schemas
-from app.api.http.access import ApiKeyAuth, GuardedRoute
-from app.api.http.bodies import FORM, predict_body
+from app.api.http.auth import ApiKeyAuth, AuthenticatedRoute
+from app.api.http.body_limits import media_type_of
 from app.api.http.dependencies import IdempotencyKeyHeader
 from app.api.http.errors import responses
 from app.api.http.multipart import read_files
-from app.api.http.request_bodies import media_type_of
+from app.api.http.openapi_bodies import FORM, predict_body
 from app.api.http.validation import check_json_values, parse_json, parse_query
 from app.api.inference import (
     OTHER_JSON_VALUES,
@@ -35,7 +35,7 @@ from app.core.serving.admission import Reservation
 from app.core.storage import Storage, blob_key
 
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v1/models",
     tags=["models"],
     responses=responses(401, 403, 404, 409, 413, 422, 429, 503),
@@ -44,8 +44,8 @@ router = APIRouter(
 
 Reference = Annotated[str, Path(max_length=170, description="`name` or `name@alias`.")]
 _RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {"model": schemas.Predictions, "description": "Labels, in the order of the request"},
-    202: {"model": schemas.Job, "description": "For a whole dataset: a job"},
+    200: {"model": schemas.Predictions, "description": "Predictions in the order of the request"},
+    202: {"model": schemas.Job, "description": "The job, for a whole dataset"},
 }
 
 
@@ -68,15 +68,15 @@ class _NamedInputs:
     response_model=None,
     responses=_RESPONSES,
     openapi_extra=predict_body(),
-    summary="Labels for new images",
+    summary="Predict clusters of images",
 )
 async def predict(
     request: Request, name: Reference, idempotency_key: IdempotencyKeyHeader = None
 ) -> Response:
-    """Send images in a form, or JSON with the ids of images that are here already, with
-    embeddings, or with a dataset's id. One image that cannot be read gets an error in its place;
-    the others are answered all the same. While a model is loaded for the first time a request
-    waits, or gets 503 if that takes long; when too many wait, 429."""
+    """Send images in a form, or JSON with `image_ids`, `embeddings` or a `dataset_id`. An image
+    that cannot be read gets an error; the others get predictions. If the model is not loaded yet,
+    the request waits for it, or gets 503 if that takes long. If too many requests wait, the
+    response is 429."""
     return await _predict(request, name, idempotency_key)
 
 
@@ -85,7 +85,7 @@ async def predict(
     response_model=None,
     responses=_RESPONSES,
     openapi_extra=predict_body(),
-    summary="Labels for new images from a given version",
+    summary="Predict clusters of images with a version",
 )
 async def predict_with_version(
     request: Request,
@@ -93,12 +93,12 @@ async def predict_with_version(
     version: Version,
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> Response:
-    """As `:predict` of the model, from this version whatever the aliases say."""
+    """As `:predict` of the model, with this version."""
     return await _predict(request, f"{name}/versions/{version}", idempotency_key)
 
 
 async def _predict(request: Request, reference: str, idempotency_key: str | None) -> Response:
-    # Not declared as parameters: FastAPI would take longer for them than for all else here.
+    # Not declared as parameters: FastAPI takes longer to parse them than all else takes.
     options = parse_query(schemas.PredictOptions, request.query_params)
     async with open_context(request, reference) as context:
         if media_type_of(request) == FORM:
@@ -121,15 +121,15 @@ async def _read_form(context: PredictContext) -> _NamedInputs:
     async for part in read_files(context.request, context.stream_body(), max_files=limit):
         names.append(part.filename)
         images.append(part.file.read())
-    context.reservation.arrived(images=len(names))
+    context.reservation.enqueue_body(images=len(names))
     return _NamedInputs(names, PredictInputs(images=images))
 
 
 async def _read_json(context: PredictContext) -> schemas.PredictBody:
     body = await context.read_body()
-    max_numbers = context.runtime.settings.max_predict_features * context.target.feature_dim
+    max_numbers = context.runtime.settings.max_predict_features * context.model.feature_dim
     check_json_values(body, max_numbers + OTHER_JSON_VALUES, "embeddings")
-    return await run_in_threadpool(_parse, body)  # a million numbers take their time
+    return await run_in_threadpool(_parse, body)  # a million numbers take a while
 
 
 def _parse(body: bytes) -> schemas.PredictBody:
@@ -151,7 +151,7 @@ def _to_inputs(context: PredictContext, body: schemas.PredictBody) -> _NamedInpu
         )
         return _NamedInputs(body.image_ids, PredictInputs(images=images))
     assert body.embeddings is not None
-    rows, dim = body.embeddings, context.target.feature_dim
+    rows, dim = body.embeddings, context.model.feature_dim
     check_count("embeddings", len(rows), settings.max_predict_features)
     check_rows("embeddings", rows, dim)
     features = to_features("embeddings", rows, len(rows), dim)
@@ -164,7 +164,7 @@ def read_stored_images(
     """Bytes of images of the tenant's datasets; an error for each that is not there."""
     with db.read() as session:
         hashes = image_hashes(session, tenant, ids)
-    reservation.take(images=len(ids) - 1)  # the first was reserved with the body
+    reservation.add(images=len(ids) - 1)  # the first was reserved with the body
     images: list[bytes | ImageRejected] = []
     for image_id in ids:
         if image_id not in hashes:
@@ -173,18 +173,20 @@ def read_stored_images(
         try:
             data = storage.read(blob_key(hashes[image_id]))
         except FileNotFoundError:
-            images.append(ImageGone("Its bytes are gone from the storage."))
+            images.append(
+                ImageGone(f"The bytes of image {image_id!r} are missing from the storage.")
+            )
             continue
-        reservation.take(bytes_=len(data))
+        reservation.add(bytes_=len(data))
         images.append(data)
     return images
 
 
 def _start_job(context: PredictContext, dataset_id: str, idempotency_key: str | None) -> Response:
     context.actor.check("write")
-    target = context.target
+    model = context.model
     body = schemas.PredictCreate(
-        kind="predict", dataset_id=dataset_id, model=f"{target.name}/versions/{target.version}"
+        kind="predict", dataset_id=dataset_id, model=f"{model.name}/versions/{model.version}"
     )
     job = accept_job(context.runtime, context.actor.tenant, idempotency_key, body)
     response = Response(job.model_dump_json(), 202, media_type="application/json")
@@ -198,11 +200,11 @@ def _to_response(
     names: Sequence[str],
     outcomes: Sequence[Outcome],
 ) -> Response:
-    target = context.target
+    model = context.model
     body = schemas.Predictions(
-        model=schemas.ModelRef(name=target.name, version=target.version),
+        model=schemas.ModelRef(name=model.name, version=model.version),
         data=[
-            _prediction(name, outcome, target.labels, options)
+            _prediction(name, outcome, model.labels, options)
             for name, outcome in zip(names, outcomes, strict=True)
         ],
     )

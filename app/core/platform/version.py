@@ -1,4 +1,4 @@
-"""What this installation is."""
+"""The version of this installation."""
 
 import platform
 from collections.abc import Iterator
@@ -9,9 +9,13 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 
+def package_version() -> str:
+    return version("temi-service")
+
+
 class _BuildInfo(Collector):
     def __init__(self, process: str) -> None:
-        self._values = [process, version("temi-service"), platform.python_version()]
+        self._values = [process, package_version(), platform.python_version()]
 
     def collect(self) -> Iterator[Metric]:
         labels = ["process", "version", "python"]
@@ -21,5 +25,5 @@ class _BuildInfo(Collector):
 
 
 def build_info(registry: CollectorRegistry, process: str) -> None:
-    """A figure that is always 1; its labels tell which process runs which version."""
+    """Registers a gauge that is always 1; its labels are the process and its versions."""
     registry.register(_BuildInfo(process))

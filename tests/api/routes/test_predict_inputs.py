@@ -59,9 +59,9 @@ def test_an_unknown_image_gets_an_error_in_its_place(client: TestClient) -> None
 def test_an_image_of_another_tenant_is_unknown(client: TestClient, runtime: Runtime) -> None:
     ids = _image_ids(client, 2)
     db, storage = runtime.db, runtime.storage
-    with Admission(10, 10**6).enter() as reservation:
+    with Admission(10, 10**6).reserve() as reservation:
         own = read_stored_images(db, storage, "default", ids, reservation)
-    with Admission(10, 10**6).enter() as reservation:
+    with Admission(10, 10**6).reserve() as reservation:
         others = read_stored_images(db, storage, "another", ids, reservation)
     assert all(isinstance(data, bytes) for data in own)
     assert [getattr(data, "code", "") for data in others] == ["not_found"] * 2

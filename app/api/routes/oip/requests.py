@@ -1,4 +1,4 @@
-"""From the body of an inference request to what is to be labeled. Nothing in it is believed."""
+"""Parses and validates the body of an inference request."""
 
 import base64
 import binascii
@@ -20,10 +20,10 @@ from app.api.inference import (
 from app.api.routes.oip import binary
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
-from app.core.serving.references import Target
+from app.core.serving.resolver import ResolvedModel
 
 OUTPUTS: tuple[schemas.OutputName, ...] = get_args(schemas.OutputName)
-_JSON_NUMBER = 22  # bytes, at most
+_JSON_NUMBER = 22  # bytes at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,20 +36,22 @@ class Inference:
     seconds: float | None
 
 
-def read_request(body: bytes, header: str | None, target: Target, settings: Settings) -> Inference:
-    """For a thread: a million numbers take their time."""
+def read_request(
+    body: bytes, header: str | None, model: ResolvedModel, settings: Settings
+) -> Inference:
+    """Slow for a million numbers: call it in a thread."""
     text, tail = binary.split(body, header)
-    request = _parse(text, settings.max_predict_features * target.feature_dim)
+    request = _parse(text, settings.max_predict_features * model.feature_dim)
     (tensor,) = request.inputs
     parameters = request.parameters or schemas.InferParameters()
     raw = _binary_of(tensor, tail)
     inference = Inference(
         id=request.id,
-        inputs=_inputs(tensor, raw, target, settings),
+        inputs=_inputs(tensor, raw, model, settings),
         outputs=_outputs(request.outputs, parameters.binary_data_output),
         seconds=parameters.timeout / 1e6 if parameters.timeout else None,
     )
-    _check_response_size(inference, len(target.labels), settings.max_predict_bytes)
+    _check_response_size(inference, len(model.labels), settings.max_predict_bytes)
     return inference
 
 
@@ -59,30 +61,30 @@ def _parse(text: bytes, max_numbers: int) -> schemas.InferRequest:
 
 
 def _inputs(
-    tensor: schemas.InferInput, raw: memoryview | None, target: Target, settings: Settings
+    tensor: schemas.InferInput, raw: memoryview | None, model: ResolvedModel, settings: Settings
 ) -> PredictInputs:
     if tensor.name == "images":
         return PredictInputs(images=_images(tensor, raw, settings.max_predict_files))
-    return PredictInputs(features=_features(tensor, raw, target, settings))
+    return PredictInputs(features=_features(tensor, raw, model, settings))
 
 
 def _binary_of(tensor: schemas.InferInput, tail: memoryview) -> memoryview | None:
-    """What follows the JSON, if the tensor says that it is there."""
+    """The bytes after the JSON, if the tensor refers to them."""
     size = tensor.parameters.binary_data_size if tensor.parameters else None
     if (size is None) == (tensor.data is None):
         raise InvalidRequest.field(f"inputs.{tensor.name}", "needs either data or binary_data_size")
     if (size or 0) != len(tail):
         raise InvalidRequest.field(
             f"inputs.{tensor.name}",
-            f"{size or 0:,} bytes were announced after the JSON and {len(tail):,} are there; "
-            f"the header {binary.HEADER} says where they begin",
+            f"has a binary_data_size of {size or 0:,}, but {len(tail):,} bytes follow the JSON; "
+            f"the header {binary.HEADER} must be the length of the JSON",
         )
     return tail if size is not None else None
 
 
 def _images(tensor: schemas.InferInput, raw: memoryview | None, limit: int) -> list[bytes]:
     if tensor.datatype != "BYTES" or len(tensor.shape) != 1:
-        raise InvalidRequest.field("inputs.images", "takes datatype BYTES and shape [n]")
+        raise InvalidRequest.field("inputs.images", "must have datatype BYTES and shape [n]")
     (count,) = tensor.shape
     check_count("inputs.images", count, limit)
     if raw is not None:
@@ -99,15 +101,17 @@ def _from_base64(number: int, text: Any) -> bytes:
             return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         pass
-    raise InvalidRequest.field(f"inputs.images.{number}", "must be a file in base64")
+    raise InvalidRequest.field(f"inputs.images.{number}", "must be an image file in base64")
 
 
 def _features(
-    tensor: schemas.InferInput, raw: memoryview | None, target: Target, settings: Settings
+    tensor: schemas.InferInput, raw: memoryview | None, model: ResolvedModel, settings: Settings
 ) -> Features:
-    dim = target.feature_dim
+    dim = model.feature_dim
     if tensor.datatype != "FP32" or len(tensor.shape) != 2 or tensor.shape[1] != dim:
-        raise InvalidRequest.field("inputs.embeddings", f"takes datatype FP32 and shape [n, {dim}]")
+        raise InvalidRequest.field(
+            "inputs.embeddings", f"must have datatype FP32 and shape [n, {dim}]"
+        )
     count = tensor.shape[0]
     check_count("inputs.embeddings", count, settings.max_predict_features)
     if raw is not None:
@@ -127,7 +131,7 @@ def _flatten(data: list[Any], count: int, dim: int) -> list[Any]:
             "inputs.embeddings", f"has {len(data):,} numbers; its shape needs {count * dim:,}"
         )
     if not set(map(type, data)) <= {int, float}:
-        raise InvalidRequest.field("inputs.embeddings", "takes numbers only")
+        raise InvalidRequest.field("inputs.embeddings", "must contain numbers only")
     return data
 
 
@@ -153,6 +157,6 @@ def _check_response_size(inference: Inference, clusters: int, limit: int) -> Non
     if count * clusters * (4 if as_binary else _JSON_NUMBER) > limit:
         raise InvalidRequest.field(
             "outputs",
-            f"`probabilities` of {count:,} x {clusters:,} would be too long an answer; "
-            "leave it out, ask for binary data or send less at once",
+            f"`probabilities` of {count:,} x {clusters:,} would be too long; leave it out, "
+            "request binary data or send fewer inputs",
         )
