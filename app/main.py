@@ -3,41 +3,38 @@
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
 
-from app.api.http.access import Access, require_key
+from app.api.http.auth import AccessState, require_key
 from app.api.http.errors import install_error_handlers, responses
-from app.api.http.middleware import RequestContext
+from app.api.http.middleware import RequestContext, SecurityHeaders
 from app.api.http.origins import OriginCheck
-from app.api.http.security_headers import SecurityHeaders
 from app.api.http.shutdown import notice_stop
 from app.api.metrics import Metrics
 from app.api.routes import (
     audit,
     cluster_pictures,
     clusterings,
+    dataset_labels,
     datasets,
     docs,
-    duplicates,
     exports,
-    image_labels,
     images,
     jobs,
     keys,
-    label_stream,
     loaded_models,
     maps,
     model_aliases,
-    model_comparison,
     model_files,
     models,
     oip,
     operations,
     predictions,
     system,
-    tus,
+    uploads,
     workers,
 )
 from app.core.health import Health
@@ -45,10 +42,11 @@ from app.core.platform import tracing
 from app.core.platform.logs import configure_logging
 from app.core.platform.processes import restrict_new_files
 from app.core.platform.settings import Settings, get_settings
+from app.core.platform.version import package_version
 from app.core.runtime import Runtime
 from app.core.serving import Serving
 from app.core.serving.preload import ModelPreloader
-from app.core.serving.references import References
+from app.core.serving.resolver import ModelResolver
 
 _DESCRIPTION = """
 Sorts unlabeled photo collections into meaningful groups and labels new photos.
@@ -62,6 +60,30 @@ Sorts unlabeled photo collections into meaningful groups and labels new photos.
 Long work answers `202` with the job's address in `Location`. Errors are RFC 9457 problems with a
 stable `code`. Lists go page by page: pass `next_cursor` back as `cursor`.
 """
+# The first route that matches is taken: predictions are requested most often.
+_WITH_KEY = (
+    predictions,
+    datasets,
+    images,
+    jobs,
+    maps,
+    clusterings,
+    operations,
+    cluster_pictures,
+    models,
+    model_aliases,
+    model_files,
+    loaded_models,
+    exports,
+    dataset_labels,
+    uploads,
+    workers,
+    keys,
+    audit,
+    oip.models,
+    oip.infer,
+)
+_WITHOUT_KEY = (system, oip.server, docs)  # they show nothing of the collections
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -69,81 +91,59 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     runtime = Runtime(settings)
     metrics = Metrics(runtime)
     serving = Serving(settings, metrics.serving)
-    references = References(runtime, serving)
-    preloader = ModelPreloader(runtime, serving, references)
-
-    @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        configure_logging(settings)
-        restrict_new_files(settings)
-        tracing.start_tracing(settings, "api")
-        settings.temporary_dir.mkdir(parents=True, exist_ok=True)
-        tempfile.tempdir = str(settings.temporary_dir)  # uploads wait on the storage's disk
-        await preloader.start()
-        with notice_stop(runtime.stopping):
-            yield
-        preloader.stop()
-        serving.close()
-        tracing.stop_tracing()
-        runtime.db.dispose()
-
+    resolver = ModelResolver(runtime.db, serving)
+    preloader = ModelPreloader(runtime.db, serving, resolver, settings.predict_idle_seconds)
     app = FastAPI(
         title="TEMI clustering service",
-        version="0.1.0",
+        version=package_version(),
         description=_DESCRIPTION,
-        lifespan=lifespan,
+        lifespan=partial(_lifespan, preloader=preloader),
         separate_input_output_schemas=False,
-        docs_url=None,  # `docs` has its own, without scripts of elsewhere
+        docs_url=None,  # `routes.docs` serves it without scripts from other hosts
         redoc_url=None,
     )
     app.state.runtime = runtime
     app.state.serving = serving
-    app.state.references = references
-    app.state.access = Access(runtime)
+    app.state.resolver = resolver
+    app.state.access = AccessState(runtime)
     app.state.thumbnail_threads = CapacityLimiter(images.THUMBNAIL_THREADS)
     app.state.metrics = metrics
-    app.state.health = Health(runtime, preloader.finding)
+    app.state.health = Health(runtime, preloader.check)
     install_error_handlers(app)
-    for room in (
-        predictions,  # asked for most often: the first that matches is taken
-        datasets,
-        images,
-        image_labels,
-        duplicates,
-        jobs,
-        maps,
-        clusterings,
-        operations,
-        cluster_pictures,
-        model_comparison,  # before the models, one of which might be called `x:compare`
-        models,
-        model_aliases,
-        model_files,
-        loaded_models,
-        exports,
-        label_stream,
-        tus,
-        workers,
-        keys,
-        audit,
-        oip.models,
-        oip.infer,
-    ):
-        app.include_router(
-            room.router,
-            dependencies=require_key(room.router),
-            responses=responses(401, 403, 421, 429),
-        )
-    for room in (
-        system,
-        oip.server,
-        docs,
-    ):  # open to everybody: they tell nothing of the collections
-        app.include_router(room.router)
+    _include_routers(app)
     app.add_middleware(
         OriginCheck, keys=app.state.access.keys, allowed_hosts=settings.allowed_hosts
     )
-    app.add_middleware(tus.TusHeaders)
+    app.add_middleware(uploads.TusHeaders)
     app.add_middleware(SecurityHeaders)
-    app.add_middleware(RequestContext, metrics=app.state.metrics.http)
+    app.add_middleware(RequestContext, metrics=metrics.http)
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI, *, preloader: ModelPreloader) -> AsyncIterator[None]:
+    runtime: Runtime = app.state.runtime
+    settings = runtime.settings
+    configure_logging(settings)
+    restrict_new_files(settings)
+    tracing.start_tracing(settings, "api")
+    settings.temporary_dir.mkdir(parents=True, exist_ok=True)
+    tempfile.tempdir = str(settings.temporary_dir)  # uploads are buffered on the storage's disk
+    await preloader.start()
+    with notice_stop(runtime.stopping):
+        yield
+    preloader.stop()
+    app.state.serving.close()
+    tracing.stop_tracing()
+    runtime.db.dispose()
+
+
+def _include_routers(app: FastAPI) -> None:
+    for module in _WITH_KEY:
+        app.include_router(
+            module.router,
+            dependencies=require_key(module.router),
+            responses=responses(401, 403, 421, 429),
+        )
+    for module in _WITHOUT_KEY:
+        app.include_router(module.router)

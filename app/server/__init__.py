@@ -1,7 +1,7 @@
-"""The HTTP server: uvicorn, with bounds on what a client may hold.
+"""The HTTP server: uvicorn with limits on headers, connections and idle time.
 
-uvicorn bounds neither the head of a request nor the number and idle time of connections: one
-client could fill the memory or hold every connection. `protocol` adds these bounds; `python -m
+uvicorn limits neither the headers of a request nor the number and idle time of connections: one
+client could fill the memory or occupy every connection. `protocol` adds these limits; `python -m
 app.server` starts the API with them.
 """
 

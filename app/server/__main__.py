@@ -1,4 +1,4 @@
-"""`python -m app.server`: the API on the address of the settings, in one or more processes."""
+"""`python -m app.server`: runs the API in one or more processes."""
 
 import resource
 import sys
@@ -11,12 +11,12 @@ from uvicorn.supervisors import Multiprocess
 from app.core.platform.settings import Settings, get_settings
 from app.server.config import make_config
 
-_OTHER_FILES = 500  # of the database, the storage, the predictor
+_OTHER_FILES = 500  # for the database, the storage and the prediction process
 
 
 def main() -> None:
     settings = get_settings()
-    _allow_files(settings)
+    _raise_file_limit(settings)
     config = make_config(settings)
     if config.workers > 1:
         Multiprocess(config, sockets=[config.bind_socket()]).run()
@@ -28,8 +28,8 @@ def main() -> None:
         sys.exit(STARTUP_FAILURE)
 
 
-def _allow_files(settings: Settings) -> None:
-    """Each connection is an open file, and some systems allow 1,024 of them at first."""
+def _raise_file_limit(settings: Settings) -> None:
+    """Each connection is an open file, and the default limit of some systems is 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = settings.max_connections + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < needed:

@@ -1,4 +1,4 @@
-"""uvicorn's configuration from our settings, with the bounds that its protocol is to keep."""
+"""uvicorn's configuration from our settings, with the limits of `LimitedProtocol`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ _APP = "app.main:create_app"
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionLimits:
-    """Of one process; the reasons are with the settings of the same names."""
+    """Limits of one process; the settings of the same names have the reasons."""
 
     max_connections: int
     max_address_connections: int
@@ -27,19 +27,19 @@ class ConnectionLimits:
 
 
 class ServerConfig(uvicorn.Config):
-    """Reaches the worker processes of uvicorn, and each connection."""
+    """Carries the limits to uvicorn's worker processes and to each connection."""
 
     def __init__(self, app: Any, *, limits: ConnectionLimits, **options: Any) -> None:
-        from app.server.protocol import BoundedProtocol
+        from app.server.protocol import LimitedProtocol
 
         self.limits = limits
-        super().__init__(app, http=BoundedProtocol, ws="none", **options)
+        super().__init__(app, http=LimitedProtocol, ws="none", **options)
         self.timeout_keep_alive = limits.keep_alive_seconds  # type: ignore[assignment]
 
 
 def make_config(settings: Settings, app: Any = None, **options: Any) -> ServerConfig:
-    """For the API of these settings; `app` stands in for the one that is imported by name."""
-    given: dict[str, Any] = {
+    """For the API with these settings; `app` replaces the application that is imported by name."""
+    defaults: dict[str, Any] = {
         "factory": app is None,
         "host": settings.host,
         "port": settings.port,
@@ -48,4 +48,4 @@ def make_config(settings: Settings, app: Any = None, **options: Any) -> ServerCo
         "log_level": "warning",
         "timeout_graceful_shutdown": settings.drain_seconds,
     }
-    return ServerConfig(app or _APP, limits=ConnectionLimits.of(settings), **(given | options))
+    return ServerConfig(app or _APP, limits=ConnectionLimits.of(settings), **(defaults | options))

@@ -53,7 +53,7 @@ def test_requests_by_route(client: TestClient) -> None:
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A database that is slow because the machine is busy counts as one that answers."""
-    monkeypatch.setattr(state, "_PATIENCE_SECONDS", LONG_SECONDS)
+    monkeypatch.setattr(state, "_TIMEOUT_SECONDS", LONG_SECONDS)
 
 
 def test_jobs_by_state(any_client: TestClient, any_runtime: Runtime) -> None:

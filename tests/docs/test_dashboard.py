@@ -31,7 +31,7 @@ _TYPE = re.compile(r"^# TYPE (\S+) (\S+)$", re.MULTILINE)
 def shown(client: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Every name in `/metrics` of an API and of a worker; a busy machine's database is waited for,
     for without it some are missing."""
-    monkeypatch.setattr(state, "_PATIENCE_SECONDS", LONG_SECONDS)
+    monkeypatch.setattr(state, "_TIMEOUT_SECONDS", LONG_SECONDS)
     served = settings.model_copy(update={"metrics_port": free_port()})
     WorkerMetrics().serve(served)
     worker = httpx.get(f"http://127.0.0.1:{served.metrics_port}/metrics", timeout=LONG_SECONDS).text

@@ -1,1 +1,1 @@
-"""What all routes share: access control, bodies, errors, middleware, content negotiation."""
+"""Shared by all routes: authentication, limits, errors, pagination, middleware."""

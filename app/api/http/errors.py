@@ -1,4 +1,4 @@
-"""Every error leaves as RFC 9457 problem+json. The only place that knows HTTP statuses."""
+"""Turns every error into RFC 9457 problem+json. The only place that maps errors to statuses."""
 
 import re
 import sqlite3
@@ -14,6 +14,7 @@ from sqlalchemy.exc import DataError, InterfaceError, OperationalError, SQLAlche
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
+from app.api.http.validation import invalid_request
 from app.core.platform import errors as core
 
 log = structlog.get_logger()
@@ -41,7 +42,7 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.RateLimited: 429,
     core.QuotaExceeded: 429,
     core.TooManyJobs: 429,
-    core.ChecksumMismatch: 460,  # of the tus protocol
+    core.ChecksumMismatch: 460,  # defined by the tus protocol
     core.ModelIntegrity: 503,
     core.ModelLoading: 503,
     core.PredictorUnavailable: 503,
@@ -49,11 +50,7 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.StorageCorrupt: 503,
     core.StorageFull: 507,
 }
-_JOBS = ("cluster", "sweep", "finetune", "predict", "map", "export")
-_OPERATIONS = ("rename", "merge", "split", "move", "exclude", "undo")
-_SCHEMA_NAMES = _JOBS + _OPERATIONS
 _OIP = re.compile(r"/v2(/|$)")  # the paths of the Open Inference Protocol
-_MOST_FIELDS = 20  # told of in one answer
 _RETRY_AFTER = {429: "2", 503: "5"}
 
 
@@ -63,7 +60,7 @@ class ProblemField(BaseModel):
 
 
 class Problem(BaseModel):
-    """What went wrong, in RFC 9457's form; `code` is stable and meant for programs."""
+    """An error by RFC 9457. `code` is stable and meant for programs."""
 
     type: str = Field(examples=["about:blank"])
     title: str = Field(examples=["Unprocessable Content"])
@@ -76,7 +73,7 @@ class Problem(BaseModel):
 
 
 class InferenceProblem(Problem):
-    """A problem that clients of the Open Inference Protocol can read, too."""
+    """A problem with the `error` field of the Open Inference Protocol."""
 
     error: str = Field(description="The same as `detail`.")
 
@@ -84,7 +81,7 @@ class InferenceProblem(Problem):
 def responses(
     *statuses: int | Literal["default"], model: type[Problem] = Problem
 ) -> dict[int | str, dict[str, Any]]:
-    """For a route's OpenAPI entry: these statuses answer with a problem."""
+    """A route's OpenAPI entry: these statuses return a problem."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     content = {"application/problem+json": {"schema": schema}}
     return {
@@ -106,9 +103,9 @@ def problem(
     headers: dict[str, str] | None = None,
 ) -> JSONResponse:
     request_id: str | None = getattr(request.state, "request_id", None)
-    for_inference = _OIP.match(request.url.path) is not None
-    if for_inference and status == 422:
-        status = 400  # the protocol's word for it
+    is_oip = _OIP.match(request.url.path) is not None
+    if is_oip and status == 422:
+        status = 400  # as the protocol requires
     body = Problem(
         type="about:blank",
         title=_phrase(status),
@@ -120,16 +117,22 @@ def problem(
         request_id=request_id,
     )
     headers = dict(headers or {})
-    if request_id is not None:  # an unexpected error is answered outside of our middleware
+    if request_id is not None:  # an unexpected error is handled outside of our middleware
         headers["X-Request-ID"] = request_id
     if status in _RETRY_AFTER:
         headers.setdefault("Retry-After", _RETRY_AFTER[status])
-    if status == 408:  # the rest of that body is not waited for
+    if status == 408:  # the rest of the body is not read
         headers["Connection"] = "close"
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    content = body.model_dump() | ({"error": detail} if for_inference else {})
+    content = body.model_dump() | ({"error": detail} if is_oip else {})
     return JSONResponse(content, status, headers=headers, media_type="application/problem+json")
+
+
+def problem_of(request: Request, error: core.ServiceError) -> JSONResponse:
+    fields = [ProblemField(field=e.field, message=e.message) for e in error.errors]
+    headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+    return problem(request, status_of(error), error.code, error.detail, fields, headers)
 
 
 def _phrase(status: int | Literal["default"]) -> str:
@@ -138,34 +141,21 @@ def _phrase(status: int | Literal["default"]) -> str:
     return "Checksum Mismatch" if status == 460 else HTTPStatus(status).phrase
 
 
-def _field_of(error: dict[str, Any]) -> str:
-    """The field as the sender wrote it: the name of the schema that was chosen is none."""
-    path = [str(part) for part in error["loc"][1:]]
-    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        path.append("kind")
-    elif path and path[0] in _SCHEMA_NAMES:
-        del path[0]
-    return ".".join(path)
-
-
 def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(core.ServiceError)
     async def _service_error(request: Request, error: core.ServiceError) -> JSONResponse:
-        fields = [ProblemField(field=e.field, message=e.message) for e in error.errors]
-        headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
-        return problem(request, status_of(error), error.code, error.detail, fields, headers)
+        return problem_of(request, error)
 
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> JSONResponse:
-        found = error.errors()[:_MOST_FIELDS]
-        fields = [ProblemField(field=_field_of(e), message=e["msg"]) for e in found]
-        detail = "; ".join(f"{f.field}: {f.message}" if f.field else f.message for f in fields)
-        return problem(request, 422, "invalid_request", detail, fields)
+        # The first part of a location says whether it is in the body, the query or a header.
+        found = ({**item, "loc": item["loc"][1:]} for item in error.errors())
+        return problem_of(request, invalid_request(found))
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> JSONResponse:
-        if error.status_code == 400:  # FastAPI's word for a body that is no text at all
-            return problem(request, 422, "invalid_request", "The body cannot be read as JSON.")
+        if error.status_code == 400:  # FastAPI's status for a body that is not text
+            return problem(request, 422, "invalid_request", "The body is not valid JSON.")
         code = HTTPStatus(error.status_code).name.lower()
         headers = dict(error.headers or {})
         return problem(request, error.status_code, code, str(error.detail), headers=headers)
@@ -177,7 +167,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(InterfaceError)
     @app.exception_handler(OperationalError)
-    @app.exception_handler(PoolTimeout)  # all connections wait for a database that is silent
+    @app.exception_handler(PoolTimeout)  # all connections wait for a database that does not respond
     async def _database(request: Request, error: SQLAlchemyError) -> JSONResponse:
         cause = getattr(error, "orig", error)
         log.error("database_unavailable", reason=str(cause))
@@ -189,4 +179,9 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def _unexpected(request: Request, error: Exception) -> JSONResponse:
         log.error("unexpected_error", exc_info=error, path=request.url.path)
-        return problem(request, 500, "internal_error", "Something went wrong on our side.")
+        return problem(
+            request,
+            500,
+            "internal_error",
+            "Internal error; see the log of the service.",
+        )

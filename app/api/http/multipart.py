@@ -1,8 +1,8 @@
-"""Files of a multipart form, one at a time.
+"""Reads the files of a multipart form one at a time.
 
-Starlette's own form parser keeps every file of a request open until the last one is read: ten
-thousand small images would fill the memory or use up the file handles. Here a file is handed
-over as soon as it is complete and closed before the next one.
+Starlette's form parser keeps every file of a request open until the last one is read: ten thousand
+small images would fill the memory or use up the file handles. Here a file is yielded as soon as it
+is complete, and closed before the next one.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from app.core.platform.errors import InvalidRequest, TooManyParts
 from app.core.storage import raise_if_full
 
-_IN_MEMORY = 1024 * 1024  # of one file; the rest of it waits on disk
+_IN_MEMORY = 1024 * 1024  # per file; the rest is buffered on disk
 _MAX_HEADER = 8 * 1024
 _MAX_BOUNDARY = 70  # RFC 2046
 
@@ -40,12 +40,12 @@ class _Part:
 async def read_files(
     request: Request, body: AsyncIterator[bytes], *, max_files: int
 ) -> AsyncIterator[FilePart]:
-    """Each file of the form, whatever its field is called; plain fields are passed over."""
+    """Yields each file of the form, in a field of any name; plain fields are ignored."""
     _, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get(b"boundary")
     if not boundary or len(boundary) > _MAX_BOUNDARY:
         raise InvalidRequest(
-            f"The form needs a boundary of 1 to {_MAX_BOUNDARY} characters in its Content-Type; "
+            f"The boundary in the Content-Type must have 1 to {_MAX_BOUNDARY} characters; "
             f"it has {len(boundary or b'')}."
         )
     collector = _Collector()
@@ -58,7 +58,7 @@ async def read_files(
                 count += 1
                 with part.file:
                     if count > max_files:
-                        raise TooManyParts(f"At most {max_files} files fit in one request.")
+                        raise TooManyParts(f"The form has more than {max_files} files.")
                     yield part
     except FormParserError as error:
         raise InvalidRequest(f"The form is malformed: {error}") from error
@@ -68,13 +68,13 @@ async def read_files(
     finally:
         collector.close()
     if collector.unfinished:
-        raise InvalidRequest("The form ended in the middle of a file.")
+        raise InvalidRequest("The form ends in the middle of a file.")
     if count == 0:
         raise InvalidRequest.field("files", "send at least one file in the form field `files`")
 
 
 class _Collector:
-    """Turns the parser's callbacks into whole files."""
+    """Collects the parser's callbacks into complete files."""
 
     def __init__(self) -> None:
         self._part: _Part | None = None
@@ -108,11 +108,11 @@ class _Collector:
 
     def _header_field(self, data: bytes, start: int, end: int) -> None:
         assert self._part is not None
-        self._part.header = _bounded(self._part.header + data[start:end])
+        self._part.header = _check_header(self._part.header + data[start:end])
 
     def _header_value(self, data: bytes, start: int, end: int) -> None:
         assert self._part is not None
-        self._part.value = _bounded(self._part.value + data[start:end])
+        self._part.value = _check_header(self._part.value + data[start:end])
 
     def _header_end(self) -> None:
         assert self._part is not None
@@ -143,7 +143,7 @@ def _filename(disposition: bytes) -> str | None:
     return name.decode("utf-8", errors="replace").replace("\x00", "")
 
 
-def _bounded(header: bytes) -> bytes:
+def _check_header(header: bytes) -> bytes:
     if len(header) > _MAX_HEADER:
-        raise InvalidRequest("A part of the form has an overlong header.")
+        raise InvalidRequest(f"A part of the form has a header of more than {_MAX_HEADER:,} bytes.")
     return header

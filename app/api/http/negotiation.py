@@ -1,4 +1,4 @@
-"""What the client likes best of what we can send, and what it has already (RFC 9110)."""
+"""Content negotiation and conditional requests (RFC 9110)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ class _Range(NamedTuple):
     quality: float
 
     def specificity(self, media_type: str) -> int:
-        """How exactly it names the media type; 0 if not at all."""
+        """How specifically it matches the media type; 0 if it does not."""
         if self.kind == media_type:
             return 3
         if self.kind == f"{media_type.partition('/')[0]}/*":
@@ -20,27 +20,27 @@ class _Range(NamedTuple):
 
 
 def choose_media_type(accept: str, offered: Sequence[str]) -> str:
-    """The best of those offered; the first of them if the client does not care."""
+    """Returns the offered type that the client prefers, by default the first."""
     if not accept.strip():
         return offered[0]
     ranges = [_parse(part) for part in accept.split(",") if part.strip()]
     best = max(offered, key=lambda media_type: _quality(media_type, ranges))
     if _quality(best, ranges) <= 0:
-        raise NotAcceptable(f"This can be sent as {', '.join(offered)}; Accept names none of them.")
+        raise NotAcceptable(f"Accept must contain one of {', '.join(offered)}.")
     return best
 
 
-def is_known(if_none_match: str | None, tag: str) -> bool:
-    """The client names, among others, the version that it would get."""
-    held = {part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")}
-    return bool(held & {tag, "*"})
+def matches_etag(if_none_match: str | None, tag: str) -> bool:
+    """Whether If-None-Match contains the ETag, so that the response is 304."""
+    tags = {part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")}
+    return bool(tags & {tag, "*"})
 
 
 def _quality(media_type: str, ranges: Sequence[_Range]) -> float:
-    """That of the range which names it most exactly."""
+    """The quality of the most specific range that matches."""
     matching = [(r.specificity(media_type), r.quality) for r in ranges]
-    exactness, quality = max(matching, default=(0, 0.0))
-    return quality if exactness else 0.0
+    specificity, quality = max(matching, default=(0, 0.0))
+    return quality if specificity else 0.0
 
 
 def _parse(part: str) -> _Range:
@@ -54,7 +54,7 @@ def _parse(part: str) -> _Range:
 
 
 def _number(text: str) -> float:
-    """A quality that is none counts as not wanted."""
+    """An invalid quality counts as 0."""
     try:
         value = float(text)
     except ValueError:

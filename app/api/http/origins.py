@@ -1,8 +1,8 @@
-"""Requests that a page of another site makes a browser send are refused here.
+"""Refuses requests that a page of another site makes a browser send.
 
-Two ways exist. A page may send a request to our address (cross-site request forgery): the browser
-names the page's origin. Or its own host name is made to point at our address (DNS rebinding): the
-browser takes us for that site, and only the Host header tells.
+There are two attacks. Cross-site request forgery: the page sends a request to our address, and the
+browser adds the page's origin. DNS rebinding: the page's host name resolves to our address, so that
+the browser treats us as that site, and only the Host header shows it.
 """
 
 import ipaddress
@@ -14,20 +14,20 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.http.errors import problem, status_of
+from app.api.http.errors import problem, problem_of
 from app.core.access.key_cache import ApiKeyCache
 from app.core.platform.errors import ForeignOrigin, HostNotAllowed, ServiceError
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
-_ALIVE = ("/livez", "/v2/health/live")  # say the same of every service
-# Asked for by address, from inside a cluster; they tell nothing of the collections.
-_MONITORING = (*_ALIVE, "/readyz", "/v2/health/ready", "/metrics")
-_OWN_SITE = ("same-origin", "none")  # `none`: a person typed the address
+_LIVENESS = ("/livez", "/v2/health/live")  # the same for every service
+# Requested by IP address inside of a cluster; they show nothing of the collections.
+_MONITORING = (*_LIVENESS, "/readyz", "/v2/health/ready", "/metrics")
+_OWN_SITE = ("same-origin", "none")  # `none`: the user has entered the URL
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class OriginCheck:
-    """In front of all routes, and before a body is read."""
+    """Runs before all routes, and before a body is read."""
 
     def __init__(self, app: ASGIApp, keys: ApiKeyCache, allowed_hosts: tuple[str, ...]) -> None:
         self._app = app
@@ -42,7 +42,7 @@ class OriginCheck:
                 if scope["method"] not in _SAFE:
                     check_origin(headers)
             except ServiceError as error:
-                answer = problem(Request(scope), status_of(error), error.code, error.detail)
+                answer = problem_of(Request(scope), error)
                 await answer(scope, receive, send)
                 return
             except SQLAlchemyError:
@@ -57,20 +57,18 @@ class OriginCheck:
         names = [host_name(value) for value in given]
         if names and all(is_loopback(name) or self._is_allowed(name) for name in names):
             return
-        if path in _ALIVE:
+        if path in _LIVENESS:
             return
-        if self._keys.needed or await run_in_threadpool(self._keys.learn_whether_needed):
+        if self._keys.required or await run_in_threadpool(self._keys.check_required):
             if not self._allowed or path in _MONITORING:
                 return
-            what_to_do = "Add it to TEMI_ALLOWED_HOSTS."
+            hint = "Add it to TEMI_ALLOWED_HOSTS."
         else:
-            what_to_do = (
-                "A service without a key answers to localhost and 127.0.0.1 only. Make a key with "
+            hint = (
+                "A service without a key accepts localhost and 127.0.0.1 only. Create a key with "
                 "`temi keys create NAME`, or add the name to TEMI_ALLOWED_HOSTS."
             )
-        raise HostNotAllowed(
-            f"The host {', '.join(given)[:200]!r} is not served here. {what_to_do}"
-        )
+        raise HostNotAllowed(f"The host {', '.join(given)[:200]!r} is not allowed. {hint}")
 
     def _is_allowed(self, name: str) -> bool:
         return any(
@@ -80,23 +78,23 @@ class OriginCheck:
 
 
 def check_origin(headers: Headers) -> None:
-    """For a request that may change something. Programs send neither header and pass."""
+    """Checks a request that may change data. Programs send neither header and pass."""
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-    if site is not None:  # no script can set it
+    if site is not None:  # scripts cannot set it
         is_own = site in _OWN_SITE
     elif origin is not None:
-        is_own = _address_of(origin) == headers.get("host", "").lower()
+        is_own = _host_of(origin) == headers.get("host", "").lower()
     else:
         is_own = True
     if not is_own:
         raise ForeignOrigin(
-            f"A page of {(origin or 'another site')[:200]} may not change anything here. Call the "
-            "service from its own page or from a program."
+            f"Pages of {(origin or 'another site')[:200]} must not change data. Call the service "
+            "from its own page or from a program."
         )
 
 
 def host_name(host: str) -> str:
-    """Without the port; an IPv6 address without its brackets."""
+    """The host without port and without the brackets of an IPv6 address."""
     host = host.strip().lower()
     if host.startswith("["):
         return host[1:].partition("]")[0]
@@ -112,8 +110,8 @@ def is_loopback(name: str) -> bool:
         return False
 
 
-def _address_of(origin: str) -> str | None:
-    """Host and port as a Host header has them: without the port that goes without saying."""
+def _host_of(origin: str) -> str | None:
+    """Host and port as in a Host header: without a default port."""
     try:
         parts = urlsplit(origin.lower())
         port, host = parts.port, parts.hostname

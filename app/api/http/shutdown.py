@@ -1,4 +1,4 @@
-"""The end of a process that is told to stop: requests in flight are answered, streams end."""
+"""Graceful shutdown: requests in flight are completed, event streams end."""
 
 import signal
 import threading
@@ -12,26 +12,26 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def notice_stop(stopping: threading.Event) -> Iterator[None]:
-    """Sets the event when the server is told to stop.
+    """Sets the event on SIGINT or SIGTERM.
 
-    The server tells the application only after the last answer was sent, and an answer that goes
-    on until a job ends would keep it waiting: so we listen to the same signals.
+    The server notifies the application only after the last response. An event stream that lasts as
+    long as a job would delay that, so the same signals are handled here.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # only there can signals be listened to; a test's client stops us otherwise
+        yield  # signal handlers work in the main thread only; tests run in another one
         return
-    theirs: dict[int, Any] = {}
+    previous: dict[int, Any] = {}
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         stopping.set()
-        if callable(theirs[number]):
-            theirs[number](number, frame)
+        if callable(previous[number]):
+            previous[number](number, frame)
 
     for number in _STOP_SIGNALS:
-        theirs[number] = signal.getsignal(number)
-        signal.signal(number, note)
+        previous[number] = signal.getsignal(number)
+        signal.signal(number, handle)
     try:
         yield
     finally:
         for number in _STOP_SIGNALS:
-            signal.signal(number, theirs[number])
+            signal.signal(number, previous[number])

@@ -1,8 +1,8 @@
-"""Requests: how many, how long, how large."""
+"""Metrics of HTTP requests."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-# From a prediction of a cached model to an upload of gigabytes.
+# From a prediction with a loaded model to an upload of gigabytes.
 _SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
@@ -11,37 +11,37 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 class HttpMetrics:
-    """Labels are routes, never addresses: what strangers invent must not become series."""
+    """Labels are routes, not paths: clients must not be able to create time series."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(
             "temi_http_requests",
-            "Requests answered.",
+            "Completed requests.",
             ["method", "route", "status"],
             registry=registry,
         )
         self._seconds = Histogram(
             "temi_http_request_seconds",
-            "Time to the end of the answer.",
+            "Time until the end of the response.",
             ["method", "route"],
             buckets=_SECONDS,
             registry=registry,
         )
         self._received = Counter(
             "temi_http_request_bytes",
-            "Bytes of bodies that arrived.",
+            "Bytes of request bodies.",
             ["method", "route"],
             registry=registry,
         )
         self._sent = Counter(
             "temi_http_response_bytes",
-            "Bytes of bodies that were sent.",
+            "Bytes of response bodies.",
             ["method", "route"],
             registry=registry,
         )
         self.in_flight = Gauge(
             "temi_http_requests_in_flight",
-            "Requests that are being answered, streams of events among them.",
+            "Requests in progress, event streams included.",
             registry=registry,
             multiprocess_mode="livesum",
         )

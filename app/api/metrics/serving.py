@@ -1,8 +1,8 @@
-"""Predictions: how many, how long, in batches of what size, and which models are at hand."""
+"""Metrics of predictions, batches and loaded models."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from app.core.serving.loop_lag import ServingObserver
+from app.core.serving.client import ServingObserver
 
 _SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
@@ -15,20 +15,24 @@ class ServingMetrics(ServingObserver):
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = _counter(registry, "predict_requests", "Requests by outcome.", "outcome")
         self._images = _counter(registry, "predict_images", "Images by outcome.", "outcome")
-        self._seconds = _seconds(registry, "predict_seconds", "A request, waiting included.")
+        self._seconds = _seconds(
+            registry, "predict_seconds", "Duration of a request, waiting included."
+        )
         self._batch_size = Histogram(
             "temi_predict_batch_size", "Images in a batch.", buckets=_SIZES, registry=registry
         )
-        self._wait = _seconds(registry, "predict_wait_seconds", "A batch, from first image to run.")
-        self._compute = _seconds(registry, "predict_compute_seconds", "A batch, while it runs.")
-        self._waiting = _gauge(registry, "predict_waiting", "Requests that wait for their turn.")
-        self._cache = _counter(
-            registry, "model_cache_requests", "Looks for a loaded model: hit or miss.", "result"
+        self._wait = _seconds(
+            registry, "predict_wait_seconds", "Waiting time of a batch's first image."
         )
-        self._models = _gauge(registry, "model_cache_models", "Models that are loaded.")
+        self._compute = _seconds(registry, "predict_compute_seconds", "Compute time of a batch.")
+        self._waiting = _gauge(registry, "predict_waiting", "Images that wait for a prediction.")
+        self._cache = _counter(
+            registry, "model_cache_requests", "Lookups of a loaded model: hit or miss.", "result"
+        )
+        self._models = _gauge(registry, "model_cache_models", "Loaded models.")
         self._bytes = _gauge(registry, "model_cache_bytes", "Memory of the loaded models.")
-        self._unloads = _counter(registry, "model_cache_unloads", "Models dropped.", "reason")
-        self._load = _seconds(registry, "model_load_seconds", "From the files to a usable model.")
+        self._unloads = _counter(registry, "model_cache_unloads", "Unloaded models.", "reason")
+        self._load = _seconds(registry, "model_load_seconds", "Time to load a model.")
 
     def answered(self, outcome: str, images: int, seconds: float) -> None:
         self._requests.labels(outcome).inc()

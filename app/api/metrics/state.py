@@ -1,4 +1,4 @@
-"""What the database and the disk say at the time of the look."""
+"""Metrics that are read from the database and the disk at the time of the scrape."""
 
 import shutil
 import threading
@@ -16,14 +16,14 @@ from app.core.jobs.queue_stats import QueueStats, read_queue_stats
 from app.core.platform.probe import Probe
 from app.core.runtime import Runtime
 
-_KEPT_SECONDS = 2.0  # scrapes, however many, cost one look in this time
-_PATIENCE_SECONDS = 2.0  # for a database that does not answer
+_CACHE_SECONDS = 2.0  # scrapes in this time share one query
+_TIMEOUT_SECONDS = 2.0  # for a database that does not respond
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class _Seen:
-    load: QueueStats | None  # none if the database did not answer
+class _Snapshot:
+    stats: QueueStats | None  # None if the database did not respond
     seconds: float
     at: float
 
@@ -33,33 +33,35 @@ class StateCollector(Collector):
         self._runtime = runtime
         self._database = Probe(self._read)
         self._lock = threading.Lock()
-        self._seen = _Seen(None, 0.0, float("-inf"))
+        self._snapshot = _Snapshot(None, 0.0, float("-inf"))
 
     def describe(self) -> list[Metric]:
         return []  # registering must not touch the database
 
     def collect(self) -> Iterator[Metric]:
-        seen = self._look()
-        yield _gauge("database_up", "1 if the database answered.", int(seen.load is not None))
-        yield _gauge("database_look_seconds", "What reading these figures took.", seen.seconds)
-        if seen.load is not None:
-            yield from _jobs(seen.load, self._runtime.settings.lease_seconds)
+        snapshot = self._refresh()
+        yield _gauge("database_up", "1 if the database responded.", int(snapshot.stats is not None))
+        yield _gauge(
+            "database_query_seconds", "Duration of the query for these metrics.", snapshot.seconds
+        )
+        if snapshot.stats is not None:
+            yield from _jobs(snapshot.stats, self._runtime.settings.lease_seconds)
         yield from self._disk()
 
-    def _look(self) -> _Seen:
+    def _refresh(self) -> _Snapshot:
         with self._lock:
-            if time.monotonic() - self._seen.at > _KEPT_SECONDS:
+            if time.monotonic() - self._snapshot.at > _CACHE_SECONDS:
                 started = time.monotonic()
-                load = self._load()
+                stats = self._query()
                 now = time.monotonic()
-                self._seen = _Seen(load, now - started, now)
-            return self._seen
+                self._snapshot = _Snapshot(stats, now - started, now)
+            return self._snapshot
 
-    def _load(self) -> QueueStats | None:
+    def _query(self) -> QueueStats | None:
         try:
-            return self._database.start().result(_PATIENCE_SECONDS)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other figures are still true
-            log.warning("database_figures_missing", reason=str(error) or type(error).__name__)
+            return self._database.start().result(_TIMEOUT_SECONDS)
+        except Exception as error:  # noqa: BLE001 - the other metrics are still valid
+            log.warning("database_metrics_failed", reason=str(error) or type(error).__name__)
             return None
 
     def _read(self) -> QueueStats:
@@ -70,38 +72,38 @@ class StateCollector(Collector):
         try:
             disk = shutil.disk_usage(self._runtime.settings.local_dir)
         except OSError as error:
-            log.warning("disk_figures_missing", reason=str(error))
+            log.warning("disk_metrics_failed", reason=str(error))
             return
-        yield _gauge("storage_free_bytes", "Room on the disk of the data folder.", disk.free)
+        yield _gauge("storage_free_bytes", "Free bytes on the disk of the data folder.", disk.free)
         yield _gauge("storage_total_bytes", "Size of the disk of the data folder.", disk.total)
 
 
-def _jobs(load: QueueStats, lease_seconds: float) -> Iterator[Metric]:
-    counts = GaugeMetricFamily("temi_jobs", "Jobs by state.", labels=["kind", "status"])
-    for group in load.groups:
+def _jobs(stats: QueueStats, lease_seconds: float) -> Iterator[Metric]:
+    counts = GaugeMetricFamily("temi_jobs", "Jobs by kind and status.", labels=["kind", "status"])
+    for group in stats.groups:
         counts.add_metric([group.kind, group.status], group.count)
     yield counts
-    yield _gauge("jobs_queued", "Jobs that wait for a worker.", load.queued)
-    age = "How long the first of the waiting jobs has waited."
-    yield _gauge("oldest_queued_job_seconds", age, load.oldest_queued_seconds)
-    yield from _running(load, lease_seconds)
-    yield _gauge("webhooks_waiting", "Webhooks that are to be sent.", load.webhooks_waiting)
+    yield _gauge("jobs_queued", "Jobs that wait for a worker.", stats.queued)
+    age = "Age of the oldest queued job."
+    yield _gauge("oldest_queued_job_seconds", age, stats.oldest_queued_seconds)
+    yield from _running(stats, lease_seconds)
+    yield _gauge("webhooks_waiting", "Webhooks that wait to be sent.", stats.webhooks_waiting)
 
 
-def _running(load: QueueStats, lease_seconds: float) -> Iterator[Metric]:
-    """By stage, not by job: a series for every job that ever ran would fill Prometheus."""
+def _running(stats: QueueStats, lease_seconds: float) -> Iterator[Metric]:
+    """By stage, not by job: a time series for every job would overload Prometheus."""
     labels = ["kind", "stage"]
     by_stage = defaultdict(list)
-    for job in load.running:
+    for job in stats.running:
         by_stage[job.kind, job.stage or "starting"].append(job)
-    count = GaugeMetricFamily("temi_jobs_running", "Jobs that a worker holds.", labels=labels)
+    count = GaugeMetricFamily("temi_jobs_running", "Jobs that run on a worker.", labels=labels)
     age = GaugeMetricFamily(
         "temi_job_heartbeat_age_seconds",
-        "Since the last heartbeat, of the job whose worker has been silent longest.",
+        "Largest time since the last heartbeat of a job.",
         labels=labels,
     )
     rate = GaugeMetricFamily(
-        "temi_job_items_per_second", "Images, or training steps, a second.", labels=labels
+        "temi_job_items_per_second", "Images or training steps per second.", labels=labels
     )
     for stage, jobs in by_stage.items():
         count.add_metric(stage, len(jobs))

@@ -5,23 +5,23 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
-from app.api.http.access import GuardedRoute
+from app.api.http.auth import AuthenticatedRoute
 from app.api.http.dependencies import RuntimeDep, TenantDep
 from app.api.http.errors import responses
-from app.api.http.negotiation import is_known
+from app.api.http.negotiation import matches_etag
 from app.core.clusterings import plots as cluster_plots
 from app.core.clusterings import rows as clusterings
 from app.core.clusterings.contact_sheets import draw_sheet, load_sheet
 from app.core.datasets.thumbnails import get_thumbnail
 
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v1/clusterings",
     tags=["clusterings"],
     responses=responses(401, 404, 422, 503),
 )
 _MEDIA_TYPES = {"png": "image/png", "svg": "image/svg+xml"}
-_NOT_CHANGED = {"description": "Not changed"}
+_NOT_MODIFIED = {"description": "Not modified"}
 ClusteringId = Annotated[str, Path(max_length=40)]
 IfNoneMatch = Annotated[str | None, Header()]
 
@@ -29,40 +29,42 @@ IfNoneMatch = Annotated[str | None, Header()]
 @router.get(
     "/{clustering_id}/clusters/{cluster_id}/contact-sheet",
     response_class=Response,
-    responses={200: {"content": {"image/png": {}}}, 304: _NOT_CHANGED},
-    summary="One picture of a cluster",
+    responses={200: {"content": {"image/png": {}}}, 304: _NOT_MODIFIED},
+    summary="Draw a contact sheet of a cluster",
 )
 def read_contact_sheet(
     runtime: RuntimeDep,
     tenant: TenantDep,
     clustering_id: ClusteringId,
     cluster_id: Annotated[int, Path(ge=0, lt=2**31)],
-    rows: Annotated[int, Query(ge=1, le=10, description="Of typical images.")] = 3,
+    rows: Annotated[int, Query(ge=1, le=10, description="Rows of typical images.")] = 3,
     columns: Annotated[int, Query(ge=1, le=12)] = 6,
-    borderline_rows: Annotated[int, Query(ge=0, le=5, description="Of doubtful images.")] = 1,
+    borderline_rows: Annotated[
+        int, Query(ge=0, le=5, description="Rows of borderline images.")
+    ] = 1,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """PNG with the cluster's name, size and mean probability, its most typical images, and those
-    that are closest to another cluster."""
+    """A PNG with the cluster's name, size and mean probability, its most typical images, and the
+    images that are closest to another cluster."""
     with runtime.db.read() as session:
         clustering = clusterings.get_clustering(session, tenant, clustering_id)
         cluster = clusterings.get_cluster(session, clustering, cluster_id)
-        # deleting an image changes the size, but not the revision
+        # deleting an image changes the size but not the revision
         tag = f"{clustering.revision}-{cluster.size}-{rows}x{columns}-{borderline_rows}"
-        if (unchanged := _unchanged(tag, if_none_match)) is not None:
-            return unchanged
+        if (response := _not_modified(tag, if_none_match)) is not None:
+            return response
         sheet = load_sheet(
             session, cluster, rows=rows, columns=columns, borderline_rows=borderline_rows
         )
     read = partial(get_thumbnail, runtime.storage, runtime.decoders, tenant)
-    return _picture(draw_sheet(sheet, read), "png", tag)
+    return _image_response(draw_sheet(sheet, read), "png", tag)
 
 
 @router.get(
     "/{clustering_id}/plots/{name}",
     response_class=Response,
-    responses={200: {"content": {kind: {} for kind in _MEDIA_TYPES.values()}}, 304: _NOT_CHANGED},
-    summary="A plot of a clustering",
+    responses={200: {"content": {kind: {} for kind in _MEDIA_TYPES.values()}}, 304: _NOT_MODIFIED},
+    summary="Draw a plot of a clustering",
 )
 def read_plot(
     runtime: RuntimeDep,
@@ -72,7 +74,8 @@ def read_plot(
         Literal["sizes", "probabilities", "confusion", "curves"],
         Path(
             description="`sizes` of the clusters; maximum softmax `probabilities`; `confusion` of "
-            "clusters with true labels, if there are some; training `curves`, while the job exists."
+            "clusters and true labels, if the images have any; training `curves`, while the job "
+            "exists."
         ),
     ],
     image_format: Annotated[Literal["png", "svg"], Query(alias="format")] = "png",
@@ -81,25 +84,25 @@ def read_plot(
     with runtime.db.read() as session:
         clustering = clusterings.get_clustering(session, tenant, clustering_id)
         tag = f"{clustering.revision}-{clustering.image_count}-{name}-{image_format}"
-        if (unchanged := _unchanged(tag, if_none_match)) is not None:
-            return unchanged
+        if (response := _not_modified(tag, if_none_match)) is not None:
+            return response
         drawing = cluster_plots.load_plot(session, clustering, name)
-    return _picture(cluster_plots.render(drawing, image_format), image_format, tag)
+    return _image_response(cluster_plots.render(drawing, image_format), image_format, tag)
 
 
-def _unchanged(tag: str, if_none_match: str | None) -> Response | None:
-    if is_known(if_none_match, f'"{tag}"'):
+def _not_modified(tag: str, if_none_match: str | None) -> Response | None:
+    if matches_etag(if_none_match, f'"{tag}"'):
         return Response(status_code=304, headers=_headers(tag))
     return None
 
 
-def _picture(data: bytes, image_format: str, tag: str) -> Response:
+def _image_response(data: bytes, image_format: str, tag: str) -> Response:
     return Response(data, media_type=_MEDIA_TYPES[image_format], headers=_headers(tag))
 
 
 def _headers(tag: str) -> dict[str, str]:
     return {
-        # weak: another version of the service may draw it a little differently
+        # weak: another version of the service may draw it slightly differently
         "ETag": f'W/"{tag}"',
         "Cache-Control": "private, no-cache",
     }

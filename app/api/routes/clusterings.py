@@ -1,22 +1,22 @@
-"""Clusterings: the groups that were found, and who is in them."""
+"""Clusterings, their clusters and the assignments of images."""
 
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Response
-from sqlalchemy import select
 
 from app.api import schemas
-from app.api.http.access import GuardedRoute
-from app.api.http.dependencies import ListingDep, RuntimeDep, SessionDep, TenantDep
+from app.api.http.auth import AuthenticatedRoute
+from app.api.http.dependencies import RuntimeDep, SessionDep, TenantDep
 from app.api.http.errors import responses
-from app.api.http.ranking import RankedListingDep
+from app.api.http.pagination import ListingDep, RankedListingDep
+from app.core.clusterings import queries
 from app.core.clusterings import rows as clusterings
 from app.core.clusterings import statistics as cluster_statistics
-from app.core.platform.tables import EXCLUDED, Assignment, Cluster, Clustering, Image
-from app.core.storage.deletion.retention import delete_unless_retained
+from app.core.platform.tables import Assignment, Cluster, Clustering
+from app.core.storage.gc.retention import delete_unless_retained
 
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v1/clusterings",
     tags=["clusterings"],
     responses=responses(401, 422, 503),
@@ -50,19 +50,17 @@ def list_clusterings(
     tenant: TenantDep,
     dataset_id: Annotated[str | None, Query(max_length=40)] = None,
 ) -> dict[str, Any]:
-    query = select(Clustering).where(Clustering.tenant == tenant)
-    if dataset_id:
-        query = query.where(Clustering.dataset_id == dataset_id)
+    query = queries.select_clusterings(tenant, dataset_id)
     return listing.page(query, Clustering.id, schemas.Clustering.of, descending=True)
 
 
 @router.get(
     "/{clustering_id}",
     responses={200: Revision, **responses(404)},
-    summary="Look at a clustering",
+    summary="Read a clustering",
 )
 def read_clustering(response: Response, clustering: ClusteringDep) -> schemas.Clustering:
-    """Its `ETag` is the revision that an operation has to name."""
+    """The `ETag` is the revision, which an operation sends in `If-Match`."""
     response.headers["ETag"] = f'"{clustering.revision}"'
     return schemas.Clustering.of(clustering)
 
@@ -76,7 +74,7 @@ def read_clustering(response: Response, clustering: ClusteringDep) -> schemas.Cl
 def delete_clustering(
     runtime: RuntimeDep, tenant: TenantDep, clustering_id: Annotated[str, Path(max_length=40)]
 ) -> None:
-    """With its history and its exports. The dataset and the model stay."""
+    """Deletes its history and its exports, too. The dataset and the model stay."""
     with runtime.db.write() as session:
         files = clusterings.delete_clustering(session, tenant, clustering_id)
     delete_unless_retained(runtime.db, runtime.storage, files)
@@ -85,10 +83,10 @@ def delete_clustering(
 @router.get(
     "/{clustering_id}/statistics",
     responses=responses(404),
-    summary="How sure a clustering is, and how even its clusters are",
+    summary="Read the statistics of a clustering",
 )
 def read_statistics(session: SessionDep, clustering: ClusteringDep) -> schemas.Statistics:
-    """Of the clustering as it is now, edits included; needs no labels."""
+    """Probabilities and cluster sizes of the current revision; no labels are needed."""
     return schemas.Statistics.of(cluster_statistics.statistics(session, clustering))
 
 
@@ -96,24 +94,22 @@ def read_statistics(session: SessionDep, clustering: ClusteringDep) -> schemas.S
     "/{clustering_id}/clusters",
     response_model=schemas.Page[schemas.Cluster],
     responses=responses(404, 422),
-    summary="List the clusters with their surest images",
+    summary="List clusters with examples",
 )
 def list_clusters(
     listing: ListingDep, session: SessionDep, clustering: ClusteringDep
 ) -> dict[str, Any]:
-    query = select(Cluster).where(Cluster.clustering_id == clustering.id, Cluster.active)
-
     def show(cluster: Cluster) -> schemas.Cluster:
         examples = clusterings.ranked_images(session, clustering.id, cluster.cluster_id)
         return schemas.Cluster.of(cluster, examples)
 
-    return listing.page(query, Cluster.cluster_id, show)
+    return listing.page(queries.select_clusters(clustering), Cluster.cluster_id, show)
 
 
 @router.get(
     "/{clustering_id}/clusters/{cluster_id}",
     responses=responses(404),
-    summary="Look at a cluster",
+    summary="Read a cluster",
 )
 def read_cluster(session: SessionDep, cluster: ClusterDep) -> schemas.Cluster:
     examples = clusterings.ranked_images(session, cluster.clustering_id, cluster.cluster_id)
@@ -124,7 +120,7 @@ def read_cluster(session: SessionDep, cluster: ClusterDep) -> schemas.Cluster:
     "/{clustering_id}/clusters/{cluster_id}/images",
     response_model=schemas.Page[schemas.RankedImage],
     responses=responses(404, 422),
-    summary="List a cluster's images, the most typical or the most doubtful first",
+    summary="List the images of a cluster",
 )
 def list_cluster_images(
     listing: RankedListingDep,
@@ -137,14 +133,7 @@ def list_cluster_images(
         ),
     ] = "representative",
 ) -> dict[str, Any]:
-    query = (
-        select(Assignment, Image.name)
-        .join(Image, Image.id == Assignment.image_id)
-        .where(
-            Assignment.clustering_id == cluster.clustering_id,
-            Assignment.cluster_id == cluster.cluster_id,
-        )
-    )
+    query = queries.select_cluster_images(cluster)
     ranking = clusterings.RANKINGS[sort]
     return listing.ranked_page(query, ranking, Assignment.image_id, schemas.RankedImage.of)
 
@@ -153,30 +142,19 @@ def list_cluster_images(
     "/{clustering_id}/assignments",
     response_model=schemas.Page[schemas.Assignment],
     responses=responses(404, 422),
-    summary="List which image is in which cluster",
+    summary="List assignments of images to clusters",
 )
 def list_assignments(
     listing: ListingDep,
     clustering: ClusteringDep,
     cluster_id: Annotated[int | None, Query(ge=0, lt=2**31)] = None,
     excluded: Annotated[
-        bool | None, Query(description="Only images that were taken out, or only the others.")
+        bool | None, Query(description="Only excluded images, or only the others.")
     ] = None,
 ) -> dict[str, Any]:
-    """In the order of the upload; `cluster_id` keeps one cluster's."""
-    # Looked up one by one: a join would let the database walk all images up to the page.
-    name = select(Image.name).where(Image.id == Assignment.image_id)
-    label = select(Cluster.label).where(
-        Cluster.clustering_id == Assignment.clustering_id,
-        Cluster.cluster_id == Assignment.cluster_id,
-    )
-    query = select(Assignment, name.scalar_subquery(), label.scalar_subquery())
-    if excluded is not None:
-        is_out = Assignment.cluster_id == EXCLUDED
-        query = query.where(is_out if excluded else ~is_out)
+    """In the order of the upload."""
+    query = queries.select_assignments(cluster_id=cluster_id, excluded=excluded)
     key, convert = Assignment.image_id, schemas.Assignment.of
     if cluster_id is None and not excluded:
         return listing.page_within(query, Assignment.clustering_id, clustering.id, key, convert)
-    if cluster_id is not None:
-        query = query.where(Assignment.cluster_id == cluster_id)
     return listing.page(query.where(Assignment.clustering_id == clustering.id), key, convert)

@@ -1,35 +1,34 @@
-"""Datasets: upload, look, add, delete, list what could not be read."""
+"""Datasets, their images, issues and duplicates."""
 
 from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api import schemas
-from app.api.http.access import GuardedRoute
-from app.api.http.bodies import DATASET_BODY, IMAGES_BODY
+from app.api.http.auth import AuthenticatedRoute
 from app.api.http.dependencies import (
     IdempotencyKeyHeader,
-    ListingDep,
     RuntimeDep,
     SessionDep,
     TenantDep,
 )
 from app.api.http.errors import responses
-from app.api.http.quota import check_room
-from app.api.routes.ingest import Ingest, WishesDep, start_ingest
-from app.core.datasets import changes
+from app.api.http.limits import check_quota
+from app.api.http.openapi_bodies import DATASET_BODY, IMAGES_BODY
+from app.api.http.pagination import ListingDep
+from app.api.routes.ingest import Ingest, IngestOptionsDep, start_ingest
+from app.core.datasets import changes, queries
 from app.core.datasets import rows as datasets
 from app.core.jobs.requests.ingest import get_unused_dataset
-from app.core.platform.tables import Dataset, DatasetIssue, Image
+from app.core.platform.tables import Dataset, DatasetIssue, Duplicate, Image
 from app.core.runtime import Runtime
 from app.core.storage.deletion.retention import delete_unless_retained
 
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v1/datasets",
     tags=["datasets"],
     responses=responses(401, 422, 503),
@@ -49,24 +48,24 @@ DatasetDep = Annotated[Dataset, Depends(load_dataset)]
     "",
     status_code=202,
     response_model=schemas.Job,
-    dependencies=[Depends(check_room)],
+    dependencies=[Depends(check_quota)],
     responses=responses(404, 409, 413, 422, 429, 507),
     openapi_extra=DATASET_BODY,
-    summary="Upload a collection of images",
+    summary="Create a dataset from images",
 )
 async def create_dataset(
     request: Request,
     response: Response,
     runtime: RuntimeDep,
     tenant: TenantDep,
-    wishes: WishesDep,
+    options: IngestOptionsDep,
     idempotency_key: IdempotencyKeyHeader = None,
     name: Annotated[str, Query(min_length=1, max_length=200)] = "untitled",
 ) -> schemas.Job:
-    """Send an archive as the body, images in a form, a manifest (CSV or JSON lines) that names
-    images which the server may read, or JSON that says where they are. A worker reads them; the
-    answer is that job. Files that are no images become the dataset's issues and do not stop the
-    rest. What the query says is for bodies that are not JSON."""
+    """Send an archive, images in a form, a manifest (CSV or JSON lines) of images that the server
+    can read, or JSON with their source. The response is the job that reads them. Files that are
+    not images become issues of the dataset; the others are read. The query parameters apply to
+    bodies that are not JSON."""
 
     def new(session: Session, name: str) -> Dataset:
         return datasets.create_dataset(session, tenant=tenant, name=name)
@@ -76,7 +75,7 @@ async def create_dataset(
         (request, response),
         schemas.DatasetCreate,
         new,
-        replace(wishes, name=name),
+        replace(options, name=name),
     )
 
 
@@ -84,7 +83,7 @@ async def create_dataset(
     "/{dataset_id}/images",
     status_code=202,
     response_model=schemas.Job,
-    dependencies=[Depends(check_room)],
+    dependencies=[Depends(check_quota)],
     responses=responses(404, 409, 413, 422, 429, 507),
     openapi_extra=IMAGES_BODY,
     summary="Add images to a dataset",
@@ -95,23 +94,23 @@ async def append_images(
     runtime: RuntimeDep,
     tenant: TenantDep,
     dataset_id: Annotated[str, Path(max_length=40)],
-    wishes: WishesDep,
+    options: IngestOptionsDep,
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> schemas.Job:
-    """The same bodies as for a new dataset. Only the new images are decoded; until the job has
-    succeeded none of them is to be seen, and if it fails the dataset is as it was."""
+    """Takes the same bodies as for a new dataset. The images become visible when the job succeeds;
+    if it fails, the dataset is unchanged."""
 
     def existing(session: Session, _name: str) -> Dataset:
         return get_unused_dataset(session, tenant, dataset_id)
 
-    # A connection of its own: one that is held while a body arrives would be missed elsewhere.
+    # Not a SessionDep: it would hold a database connection while the body arrives.
     await run_in_threadpool(_check_exists, runtime, tenant, dataset_id)
     return await start_ingest(
         Ingest(runtime, tenant, idempotency_key, f"datasets/{dataset_id}/images"),
         (request, response),
         schemas.ImagesCreate,
         existing,
-        wishes,
+        options,
     )
 
 
@@ -131,7 +130,7 @@ def delete_images(
     tenant: TenantDep,
     dataset_id: Annotated[str, Path(max_length=40)],
 ) -> schemas.Dataset:
-    """All of them or, if one is not there, none. They leave the clusterings, too."""
+    """Deletes all of them or, if one does not exist, none. They leave the clusterings, too."""
     with runtime.db.write() as session:
         dataset = get_unused_dataset(session, tenant, dataset_id)
         changes.delete_images(session, dataset, body.image_ids)
@@ -160,7 +159,7 @@ def rename_dataset(
 def delete_dataset(
     runtime: RuntimeDep, tenant: TenantDep, dataset_id: Annotated[str, Path(max_length=40)]
 ) -> None:
-    """Its images, jobs, clusterings and exports go with it; models that were made from it
+    """Deletes its images, jobs, clusterings and exports, too. Models that were trained on it
     stay."""
     with runtime.db.write() as session:
         dataset = get_unused_dataset(session, tenant, dataset_id)
@@ -170,11 +169,11 @@ def delete_dataset(
 
 @router.get("", response_model=schemas.Page[schemas.Dataset], summary="List datasets, newest first")
 def list_datasets(listing: ListingDep, tenant: TenantDep) -> dict[str, Any]:
-    query = select(Dataset).where(Dataset.tenant == tenant)
+    query = queries.select_datasets(tenant)
     return listing.page(query, Dataset.id, schemas.Dataset.of, descending=True)
 
 
-@router.get("/{dataset_id}", responses=responses(404), summary="Look at a dataset")
+@router.get("/{dataset_id}", responses=responses(404), summary="Read a dataset")
 def read_dataset(dataset: DatasetDep) -> schemas.Dataset:
     return schemas.Dataset.of(dataset)
 
@@ -183,21 +182,37 @@ def read_dataset(dataset: DatasetDep) -> schemas.Dataset:
     "/{dataset_id}/images",
     response_model=schemas.Page[schemas.Image],
     responses=responses(404, 422),
-    summary="List its images in the order of the upload",
+    summary="List the images of a dataset",
 )
 def list_images(listing: ListingDep, dataset: DatasetDep) -> dict[str, Any]:
-    query = select(Image).where(
-        Image.dataset_id == dataset.id, Image.position < dataset.end_position
-    )
-    return listing.page(query, Image.position, schemas.Image.of)
+    """In the order of the upload."""
+    return listing.page(queries.select_images(dataset), Image.position, schemas.Image.of)
 
 
 @router.get(
     "/{dataset_id}/issues",
     response_model=schemas.Page[schemas.DatasetIssue],
     responses=responses(404, 422),
-    summary="List the files that could not be used, and why",
+    summary="List the issues of a dataset",
 )
 def list_issues(listing: ListingDep, dataset: DatasetDep) -> dict[str, Any]:
-    query = select(DatasetIssue).where(DatasetIssue.dataset_id == dataset.id)
+    """Files that could not be read, and why."""
+    query = queries.select_issues(dataset)
     return listing.page(query, DatasetIssue.position, schemas.DatasetIssue.of)
+
+
+@router.get(
+    "/{dataset_id}/duplicates",
+    response_model=schemas.Page[schemas.Duplicate],
+    responses=responses(404, 422),
+    summary="List the duplicates of a dataset",
+)
+def list_duplicates(
+    listing: ListingDep,
+    dataset: DatasetDep,
+    kind: Annotated[schemas.DuplicateKind | None, Query(description="By default both.")] = None,
+) -> dict[str, Any]:
+    """Images that are the same as an earlier one. Exact duplicates are known after the upload,
+    near duplicates after the first job that compares the images."""
+    query = queries.select_duplicates(dataset, kind)
+    return listing.page(query, Duplicate.image_id, schemas.Duplicate.of)

@@ -1,6 +1,6 @@
-"""The API's description as a page, from files that are installed: it works without a network.
+"""Swagger UI from installed files, so that it works without a network.
 
-The page stands on the origin that holds a key, so that no script of elsewhere may run in it.
+The page has the origin that stores the API key, so it must not load scripts from other hosts.
 """
 
 from importlib.util import find_spec
@@ -45,9 +45,9 @@ _CACHED = {"Cache-Control": "public, max-age=86400"}
 
 
 def assets_folder() -> Path:
-    """Of the package that carries Swagger UI; found without importing it."""
+    """The assets of the package that contains Swagger UI, found without importing it."""
     found = find_spec("fastapi_offline")
-    assert found is not None, "the package fastapi-offline is among our requirements"
+    assert found is not None, "fastapi-offline is not installed"
     assert found.origin is not None
     return Path(found.origin).parent / "static"
 

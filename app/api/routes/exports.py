@@ -1,26 +1,26 @@
-"""Exports: finished files of labels."""
+"""Exports: files of labels."""
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import FileResponse
-from sqlalchemy import select
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api import schemas
-from app.api.http.access import GuardedRoute
-from app.api.http.dependencies import ListingDep, RuntimeDep, SessionDep, TenantDep
+from app.api.http.auth import AuthenticatedRoute
+from app.api.http.dependencies import RuntimeDep, SessionDep, TenantDep
 from app.api.http.errors import problem, responses
-from app.api.http.negotiation import is_known
-from app.api.http.open_responses import OneDownload
+from app.api.http.limits import DownloadLimit
+from app.api.http.negotiation import matches_etag
+from app.api.http.pagination import ListingDep
 from app.core.exports import files
 from app.core.exports.formats import FORMATS
 from app.core.platform.errors import NotFound
 from app.core.platform.tables import Export
 
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v1/exports",
     tags=["exports"],
     responses=responses(401, 422, 503),
@@ -41,26 +41,24 @@ def list_exports(
     tenant: TenantDep,
     clustering_id: Annotated[str | None, Query(max_length=40)] = None,
 ) -> dict[str, Any]:
-    """Files are made by jobs of kind `export`."""
-    query = select(Export).where(Export.tenant == tenant)
-    if clustering_id:
-        query = query.where(Export.clustering_id == clustering_id)
+    """Jobs of kind `export` create them."""
+    query = files.select_exports(tenant, clustering_id)
     return listing.page(query, Export.id, schemas.Export.of, descending=True)
 
 
-@router.get("/{export_id}", responses=responses(404), summary="Look at an export")
+@router.get("/{export_id}", responses=responses(404), summary="Read an export")
 def read_export(export: ExportDep) -> schemas.Export:
     return schemas.Export.of(export)
 
 
 @router.get(
     "/{export_id}/content",
-    dependencies=[OneDownload],
+    dependencies=[DownloadLimit],
     response_class=FileResponse,
     responses={
         200: {"content": {format_.media_type: {} for format_ in FORMATS.values()}},
-        206: {"description": "The part that was asked for"},
-        304: {"description": "Not changed"},
+        206: {"description": "The requested range"},
+        304: {"description": "Not modified"},
         **responses(404, 416),
     },
     summary="Download an export",
@@ -71,17 +69,17 @@ def read_content(
     export_id: ExportId,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """An interrupted download goes on with a range request; `If-Range` takes the `ETag`, which is
-    the SHA-256 of the file."""
+    """Range requests resume an interrupted download. The `ETag`, for `If-Range`, is the SHA-256 of
+    the file."""
     with runtime.db.read() as session:  # not kept open while a slow client reads
         export = files.get_export(session, tenant, export_id)
     headers = {"ETag": f'"{export.sha256}"', "Cache-Control": "private, no-cache"}
-    if is_known(if_none_match, headers["ETag"]):
+    if matches_etag(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     try:
         path = runtime.storage.path(export.storage_key)
     except FileNotFoundError as error:
-        detail = f"The file of export {export_id} is gone; export it again."
+        detail = f"The file of export {export_id} is missing; start the export again."
         raise NotFound(detail) from error
     return _Download(path, media_type=export.media_type, filename=export.filename, headers=headers)
 
@@ -90,39 +88,39 @@ def read_content(
     "/{export_id}", status_code=204, responses=responses(404), summary="Delete an export"
 )
 def delete_export(runtime: RuntimeDep, tenant: TenantDep, export_id: ExportId) -> None:
-    """With its file."""
+    """Deletes its file, too."""
     files.delete_export(runtime.db, runtime.storage, tenant, export_id)
 
 
 class _Download(FileResponse):
-    """A file whose refused ranges are problems like all other errors."""
+    """A file response whose range errors are problems like all other errors."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = False
+        rejected = False
 
-        async def send_or_refuse(message: Message) -> None:
-            nonlocal refused
+        async def send_or_reject(message: Message) -> None:
+            nonlocal rejected
             if message["type"] == "http.response.start" and message["status"] in (400, 416):
-                refused = True
-                await _refuse_range(message, scope, receive, send)
-            elif not refused:
+                rejected = True
+                await _send_range_problem(message, scope, receive, send)
+            elif not rejected:
                 await send(message)
 
-        await super().__call__(_without_foreign_range(scope), receive, send_or_refuse)
+        await super().__call__(_without_unknown_range(scope), receive, send_or_reject)
 
 
-async def _refuse_range(message: Message, scope: Scope, receive: Receive, send: Send) -> None:
+async def _send_range_problem(message: Message, scope: Scope, receive: Receive, send: Send) -> None:
     given = Headers(raw=message["headers"]).get("content-range")
     headers = {"Content-Range": given} if given else {}
-    detail = "The file has no such range of bytes."
+    detail = "The file does not have this range of bytes."
     answer = problem(Request(scope), 416, "range_not_satisfiable", detail, headers=headers)
     await answer(scope, receive, send)
 
 
-def _without_foreign_range(scope: Scope) -> Scope:
-    """A unit that is not known must be ignored."""
-    asked = Headers(scope=scope).get("range")
-    if asked is None or asked.partition("=")[0].strip().lower() == "bytes":
+def _without_unknown_range(scope: Scope) -> Scope:
+    """A unit other than bytes must be ignored (RFC 9110)."""
+    given = Headers(scope=scope).get("range")
+    if given is None or given.partition("=")[0].strip().lower() == "bytes":
         return scope
     headers = MutableHeaders(raw=list(scope["headers"]))
     del headers["range"]

@@ -1,20 +1,22 @@
-"""Single images: what is known of them, their bytes, a small picture."""
+"""Single images: metadata, bytes, thumbnail, labels."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from app.api import schemas
-from app.api.http.access import GuardedRoute
+from app.api.http.auth import AuthenticatedRoute
 from app.api.http.dependencies import RuntimeDep, SessionDep, TenantDep
 from app.api.http.errors import responses
-from app.api.http.negotiation import is_known
-from app.api.http.open_responses import OneDownload
+from app.api.http.limits import DownloadLimit
+from app.api.http.negotiation import matches_etag
+from app.api.http.pagination import ListingDep
+from app.core.clusterings.queries import select_image_labels
 from app.core.datasets import changes
 from app.core.datasets import rows as datasets
 from app.core.datasets.images import MEDIA_TYPES
@@ -22,21 +24,21 @@ from app.core.datasets.thumbnails import get_thumbnail
 from app.core.jobs.requests.ingest import get_unused_dataset
 from app.core.platform.errors import NotFound
 from app.core.platform.ids import created_at_of
-from app.core.platform.tables import Image
-from app.core.storage.keys import blob_key
+from app.core.platform.tables import Assignment, Image
+from app.core.storage import blob_key
 
-# Of their own: those that wait for one to be made leave the threads of all other routes free.
+# Separate threads: requests that wait for a thumbnail do not block other routes.
 THUMBNAIL_THREADS = 16
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v1/images",
     tags=["images"],
     responses=responses(401, 404, 422, 503),
 )
 
-_SHOWN_ELSEWHERE = {"Cross-Origin-Resource-Policy": "cross-origin"}  # by a labeling tool
-# An image's bytes never change under its id.
-_FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+_CROSS_ORIGIN = {"Cross-Origin-Resource-Policy": "cross-origin"}  # for labeling tools
+# The bytes of an image id never change.
+_CACHED_FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
 def load_image(
@@ -49,36 +51,36 @@ ImageDep = Annotated[Image, Depends(load_image)]
 IfNoneMatch = Annotated[str | None, Header()]
 
 
-@router.get("/{image_id}", summary="Look at an image's entry")
+@router.get("/{image_id}", summary="Read the metadata of an image")
 def read_image(image: ImageDep) -> schemas.Image:
     return schemas.Image.of(image)
 
 
 @router.get(
     "/{image_id}/content",
-    dependencies=[OneDownload],
+    dependencies=[DownloadLimit],
     response_class=FileResponse,
     responses={
         200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}},
-        206: {"description": "The range that was asked for"},
-        304: {"description": "Not changed"},
+        206: {"description": "The requested range"},
+        304: {"description": "Not modified"},
     },
-    summary="The original bytes",
+    summary="Download an image",
 )
 def read_content(
     runtime: RuntimeDep, image: ImageDep, if_none_match: IfNoneMatch = None
 ) -> Response:
-    """As they were uploaded; range requests are answered."""
+    """The bytes as they were uploaded; range requests are supported."""
     headers = {
-        **_FOREVER,
-        **_SHOWN_ELSEWHERE,
+        **_CACHED_FOREVER,
+        **_CROSS_ORIGIN,
         "ETag": f'"{image.sha256}"',
-        # Not the file's own time: tenants with the same image share the file.
+        # Not the time of the file: tenants with the same image share the file.
         "Last-Modified": formatdate(created_at_of(image.id), usegmt=True),
     }
-    if is_known(if_none_match, headers["ETag"]):
+    if matches_etag(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    with _or_gone(image):
+    with _not_found_if_missing(image):
         path = runtime.storage.path(blob_key(image.sha256))
     return FileResponse(path, media_type=MEDIA_TYPES[image.format], headers=headers)
 
@@ -86,8 +88,8 @@ def read_content(
 @router.get(
     "/{image_id}/thumbnail",
     response_class=Response,
-    responses={200: {"content": {"image/webp": {}}}, 304: {"description": "Not changed"}},
-    summary="A small picture",
+    responses={200: {"content": {"image/webp": {}}}, 304: {"description": "Not modified"}},
+    summary="Download a thumbnail",
 )
 async def read_thumbnail(
     request: Request,
@@ -99,12 +101,12 @@ async def read_thumbnail(
     ] = "256",
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """WebP, made once and kept."""
+    """WebP, created on the first request and stored."""
     tag = f'"{image.sha256[:32]}-{size}"'
-    headers = {**_FOREVER, "ETag": tag}
-    if is_known(if_none_match, tag):
+    headers = {**_CACHED_FOREVER, "ETag": tag}
+    if matches_etag(if_none_match, tag):
         return Response(status_code=304, headers=headers)
-    with _or_gone(image):
+    with _not_found_if_missing(image):
         data = await to_thread.run_sync(
             get_thumbnail,
             runtime.storage,
@@ -117,19 +119,31 @@ async def read_thumbnail(
     return Response(data, media_type="image/webp", headers=headers)
 
 
+@router.get(
+    "/{image_id}/labels",
+    response_model=schemas.Page[schemas.ImageLabel],
+    summary="List the labels of an image, newest clustering first",
+)
+def list_labels(listing: ListingDep, tenant: TenantDep, image: ImageDep) -> dict[str, Any]:
+    """The current label in each clustering of the image, edits included."""
+    query = select_image_labels(tenant, image.id)
+    key = Assignment.clustering_id
+    return listing.page(query, key, schemas.ImageLabel.of, descending=True)
+
+
 @contextmanager
-def _or_gone(image: Image) -> Iterator[None]:
+def _not_found_if_missing(image: Image) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise NotFound(f"The bytes of image {image.id} are gone from the storage.") from error
+        raise NotFound(f"The bytes of image {image.id} are missing from the storage.") from error
 
 
 @router.delete("/{image_id}", status_code=204, responses=responses(409), summary="Delete an image")
 def delete_image(
     runtime: RuntimeDep, tenant: TenantDep, image_id: Annotated[str, Path(max_length=40)]
 ) -> None:
-    """Its bytes are removed some minutes later, unless another image has the same."""
+    """Its bytes are deleted some minutes later, unless another image has the same bytes."""
     with runtime.db.write() as session:
         image = datasets.get_image(session, tenant, image_id)
         dataset = get_unused_dataset(session, tenant, image.dataset_id)

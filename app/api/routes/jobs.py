@@ -13,16 +13,16 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api import schemas
-from app.api.http.access import GuardedRoute
+from app.api.http.auth import AuthenticatedRoute
 from app.api.http.dependencies import (
     IdempotencyKeyHeader,
-    ListingDep,
     RuntimeDep,
     SessionDep,
     TenantDep,
 )
 from app.api.http.errors import responses
-from app.api.http.open_responses import OneEventStream
+from app.api.http.limits import EventStreamLimit
+from app.api.http.pagination import ListingDep
 from app.core.jobs import finished as finished_jobs
 from app.core.jobs import lifecycle as jobs
 from app.core.jobs.limits import check_memory, check_open_jobs
@@ -40,7 +40,10 @@ from app.core.runtime import Runtime
 from app.core.storage.deletion.retention import delete_unless_retained
 
 router = APIRouter(
-    route_class=GuardedRoute, prefix="/v1/jobs", tags=["jobs"], responses=responses(401, 422, 503)
+    route_class=AuthenticatedRoute,
+    prefix="/v1/jobs",
+    tags=["jobs"],
+    responses=responses(401, 422, 503),
 )
 _POLL_SECONDS = 0.5
 _EVENT_ID = re.compile(r"[0-9]{1,18}")
@@ -215,7 +218,7 @@ def list_curves(
 
 @router.get(
     "/{job_id}/events",
-    dependencies=[OneEventStream],
+    dependencies=[EventStreamLimit],
     response_class=EventSourceResponse,
     responses=responses(404),
     summary="Follow a job as it goes",

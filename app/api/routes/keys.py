@@ -1,26 +1,26 @@
-"""API keys, for those who have one with the scope `admin`."""
+"""API keys; requires the scope `admin`."""
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Request, Response
-from sqlalchemy import select
 
-from app.api.http.access import ApiKeyAuth, GuardedRoute
-from app.api.http.dependencies import ListingDep, RuntimeDep, TenantDep
+from app.api.http.auth import ApiKeyAuth, AuthenticatedRoute
+from app.api.http.dependencies import RuntimeDep, TenantDep
 from app.api.http.errors import responses
+from app.api.http.pagination import ListingDep
 from app.api.schemas.access import CreatedKey, Key, KeyCreate
 from app.api.schemas.common import Page
-from app.core.access.keys import create_key, revoke_key
-from app.core.platform.actor import ANONYMOUS
+from app.core.access.keys import create_key, revoke_key, select_keys
+from app.core.platform.actor import ANYONE
 from app.core.platform.errors import FirstKeyIsLocal
 from app.core.platform.tables import ApiKey
 
 _FIRST_KEY = (
-    "This service has no key yet. Make the first one on its machine: "
+    "This service has no key yet. Create the first one on its machine: "
     "`temi keys create NAME --scope admin`."
 )
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v1/keys",
     tags=["access"],
     dependencies=[Depends(ApiKeyAuth("admin"))],
@@ -28,28 +28,26 @@ router = APIRouter(
 )
 
 
-@router.post("", status_code=201, summary="Make a key")
+@router.post("", status_code=201, summary="Create a key")
 def make_key(
     body: KeyCreate, request: Request, response: Response, runtime: RuntimeDep, tenant: TenantDep
 ) -> CreatedKey:
-    """For your own tenant. The key is in this answer and never again; an `Idempotency-Key` has no
-    effect here, since that would need the answer to be stored. The first key is made on the
-    machine of the service, by `temi keys create`; until then this is refused with
-    `first_key_is_local`."""
-    if request.state.actor is ANONYMOUS:
+    """For your own tenant. Only this response contains the key. An `Idempotency-Key` has no effect
+    here, since the response is not stored. The first key is created on the machine of the service
+    by `temi keys create`; until then the error is `first_key_is_local`."""
+    if request.state.actor is ANYONE:
         raise FirstKeyIsLocal(_FIRST_KEY)
     with runtime.db.write() as session:
         row, text = create_key(session, tenant=tenant, **body.model_dump())
-    request.app.state.access.keys.forget()
+    request.app.state.access.keys.clear()
     response.headers["Cache-Control"] = "no-store"
     return CreatedKey(**Key.of(row).model_dump(), key=text)
 
 
 @router.get("", response_model=Page[Key], summary="List keys, newest first")
 def list_keys(listing: ListingDep, tenant: TenantDep) -> dict[str, Any]:
-    """Of your own tenant, also those that were revoked."""
-    query = select(ApiKey).where(ApiKey.tenant == tenant)
-    return listing.page(query, ApiKey.id, Key.of, descending=True)
+    """Keys of your tenant, revoked ones included."""
+    return listing.page(select_keys(tenant), ApiKey.id, Key.of, descending=True)
 
 
 @router.delete("/{key_id}", status_code=204, responses=responses(404), summary="Revoke a key")
@@ -59,8 +57,8 @@ def delete_key(
     tenant: TenantDep,
     key_id: Annotated[str, Path(max_length=40)],
 ) -> None:
-    """For good, and within seconds everywhere. It stays listed, and what was done with it stays
-    in the audit log."""
+    """Permanent; takes effect in all processes within seconds. The key stays in the list, and its
+    entries stay in the audit log."""
     with runtime.db.write() as session:
         revoke_key(session, key_id, tenant=tenant)
-    request.app.state.access.keys.forget()
+    request.app.state.access.keys.clear()

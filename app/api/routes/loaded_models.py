@@ -1,29 +1,23 @@
-"""Which models are in memory, and how they compute."""
+"""The models that are loaded for prediction."""
 
 from fastapi import APIRouter
-from sqlalchemy import select
 
 from app.api import schemas
-from app.api.http.access import GuardedRoute
+from app.api.http.auth import AuthenticatedRoute
 from app.api.http.dependencies import ServingDep, SessionDep, TenantDep
 from app.api.http.errors import responses
-from app.core.platform.tables import Model, ModelVersion
+from app.core.models.queries import versions_in_folders
 
 router = APIRouter(
-    route_class=GuardedRoute, prefix="/v1/serving", tags=["models"], responses=responses(422)
+    route_class=AuthenticatedRoute, prefix="/v1/serving", tags=["models"], responses=responses(422)
 )
 
 
-@router.get("", summary="Models that are loaded")
+@router.get("", summary="Read the loaded models")
 def list_loaded(session: SessionDep, tenant: TenantDep, serving: ServingDep) -> schemas.Serving:
-    """Of the process that answers."""
+    """Models in the memory of the API process that answers."""
     loaded = {message.model.folder: message for message in serving.loaded()}
-    rows = session.execute(
-        select(Model.name, ModelVersion.version, ModelVersion.folder)
-        .join(Model, Model.id == ModelVersion.model_id)
-        .where(Model.tenant == tenant, ModelVersion.folder.in_(loaded))
-        .order_by(Model.name, ModelVersion.version)
-    )
+    rows = versions_in_folders(session, tenant, loaded)
     return schemas.Serving(
         data=[
             schemas.LoadedModel(

@@ -1,4 +1,4 @@
-"""Versions as files: out of one service, into another."""
+"""Export and import of model versions as files."""
 
 import hashlib
 import json
@@ -11,17 +11,16 @@ from fastapi.responses import StreamingResponse
 from sqlalchemy.orm import Session
 
 from app.api import schemas
-from app.api.http.access import GuardedRoute
+from app.api.http.auth import AuthenticatedRoute
 from app.api.http.dependencies import (
     ActorDep,
     IdempotencyKeyHeader,
-    ReferencesDep,
+    ResolverDep,
     RuntimeDep,
     TenantDep,
 )
 from app.api.http.errors import responses
-from app.api.http.open_responses import OneDownload
-from app.api.http.quota import check_room
+from app.api.http.limits import DownloadLimit, check_quota
 from app.api.routes.models import Name, Version
 from app.core import models as registry
 from app.core.access.quota import check_growth
@@ -37,7 +36,7 @@ from app.core.storage import raise_if_full
 from app.core.storage.keys import model_folder
 
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v1/models",
     tags=["models"],
     responses=responses(401, 422, 503),
@@ -54,17 +53,17 @@ _BODY = {
 
 @router.get(
     "/{name}/versions/{version}/file",
-    dependencies=[OneDownload],
+    dependencies=[DownloadLimit],
     response_class=StreamingResponse,
     responses={200: {"content": {_MEDIA_TYPE: {}}}, **responses(404)},
-    summary="Download a version as one file",
+    summary="Download a version",
 )
 def export_version(
     runtime: RuntimeDep, tenant: TenantDep, name: Name, version: Version
 ) -> StreamingResponse:
-    """A zip with the manifest, in which clusters are called what people call them now, the
-    weights, and the SHA-256 of each. `model_integrity` if a file is not what was registered."""
-    with runtime.db.read() as session:  # not kept open while a slow client reads
+    """A zip with the manifest, which has the current names of the clusters, the weights, and the
+    SHA-256 of each file. `model_integrity` if a file does not match its hash."""
+    with runtime.db.read() as session:  # closed before a slow client reads
         model = registry.get_model(session, tenant, name)
         row = registry.get_version(session, model, version)
         labels = current_names(session, row)
@@ -80,25 +79,25 @@ def export_version(
     ":import",
     status_code=201,
     response_model=schemas.ModelVersion,
-    dependencies=[Depends(check_room)],
+    dependencies=[Depends(check_quota)],
     responses=responses(409, 413, 429, 507),
     openapi_extra=_BODY,
-    summary="Register a version from a file",
+    summary="Import a version",
 )
 async def import_version(
     request: Request,
     response: Response,
     runtime: RuntimeDep,
-    references: ReferencesDep,
+    resolver: ResolverDep,
     actor: ActorDep,
     name: Annotated[
-        str | None, Query(max_length=100, description="By default that of the file.")
+        str | None, Query(max_length=100, description="By default the name in the file.")
     ] = None,
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> schemas.ModelVersion:
-    """Send a file that another service, or this one, has exported. It becomes the next version of
-    the model; the same file sent again becomes another one. `model_file_invalid` if anything in it
-    is damaged, missing or does not fit together."""
+    """Send a file that this or another service has exported. It becomes the next version of the
+    model; the same file sent again becomes another version. `model_file_invalid` if the file is
+    damaged or incomplete."""
     if name is not None:
         registry.check_name(name, "name")
     with (
@@ -109,13 +108,13 @@ async def import_version(
         imported = await run_in_threadpool(
             _register, runtime, actor, idempotency_key, name, file, digest
         )
-    references.forget(actor.tenant, imported.name)
+    resolver.invalidate(actor.tenant, imported.name)
     response.headers["Location"] = f"/v1/models/{imported.name}/versions/{imported.version}"
     return imported
 
 
 async def _receive(request: Request, file: IO[bytes]) -> str:
-    """The body to the file, and its SHA-256."""
+    """Writes the body to the file; returns its SHA-256."""
     digest, buffer = hashlib.sha256(), bytearray()
 
     def flush() -> None:
@@ -144,8 +143,8 @@ def _register(
     file: IO[bytes],
     digest: str,
 ) -> schemas.ModelVersion:
-    """Files first, then one commit; without it the files are dropped."""
-    folder, kept = model_folder(new_id("imp")), False
+    """Stores the files, then commits the version; deletes the files if that fails."""
+    folder, created = f"{FOLDER}/{new_id('imp')}", False
     request_hash = hashlib.sha256(json.dumps(["models:import", name, digest]).encode()).hexdigest()
     try:
         unpacked = unpack(file, runtime.storage, folder, runtime.settings.weights_dir)
@@ -168,9 +167,11 @@ def _register(
             session.refresh(row)
             return schemas.ModelVersion.of(chosen, row).model_dump(mode="json")
 
-        answer, kept = idempotency.answer_once(runtime.db, actor.tenant, key, request_hash, create)
+        answer, created = idempotency.answer_once(
+            runtime.db, actor.tenant, key, request_hash, create
+        )
     finally:
-        if not kept:
+        if not created:
             runtime.storage.delete_folder(folder)
     return schemas.ModelVersion.model_validate(answer)
 
@@ -178,5 +179,5 @@ def _register(
 def _choose_name(name: str | None, unpacked: Unpacked) -> str:
     chosen = name or unpacked.name
     if chosen is None:
-        raise InvalidRequest.field("name", "say it: the file does not")
+        raise InvalidRequest.field("name", "is required: the file does not contain a name")
     return registry.check_name(chosen, "name")

@@ -1,27 +1,28 @@
-"""Edits of a clustering: an append-only list of operations, each of which makes a revision."""
+"""Edits of a clustering: an append-only list of operations, each of which creates a revision."""
 
 import hashlib
 import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Response
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api import schemas
-from app.api.http.access import GuardedRoute
-from app.api.http.dependencies import IdempotencyKeyHeader, ListingDep, RuntimeDep, TenantDep
+from app.api.http.auth import AuthenticatedRoute
+from app.api.http.dependencies import IdempotencyKeyHeader, RuntimeDep, TenantDep
 from app.api.http.errors import responses
+from app.api.http.pagination import ListingDep
 from app.api.routes.clusterings import ClusteringDep
 from app.core.clusterings import operations
-from app.core.clusterings.splitting import plan_split
+from app.core.clusterings.queries import select_operations
+from app.core.clusterings.splitting import divide
 from app.core.platform import idempotency
 from app.core.platform.errors import InvalidRequest, RevisionRequired
 from app.core.platform.tables import ClusteringOperation
 from app.core.runtime import Runtime
 
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v1/clusterings/{clustering_id}/operations",
     tags=["clusterings"],
     responses=responses(401, 404, 422, 503),
@@ -37,7 +38,7 @@ _KINDS: dict[str, type[operations.Operation]] = {
     "undo": operations.Undo,
 }
 _CREATED = {
-    "description": "Done",
+    "description": "The operation",
     "headers": {"ETag": {"schema": {"type": "string"}, "description": "The new revision."}},
 }
 
@@ -48,7 +49,7 @@ _CREATED = {
     summary="List the operations on a clustering, newest first",
 )
 def list_operations(listing: ListingDep, clustering: ClusteringDep) -> dict[str, Any]:
-    query = select(ClusteringOperation).where(ClusteringOperation.clustering_id == clustering.id)
+    query = select_operations(clustering)
     key = ClusteringOperation.revision
     return listing.page(query, key, schemas.Operation.of, descending=True)
 
@@ -69,14 +70,14 @@ def create_operation(
         str | None,
         Header(
             max_length=300,
-            description='The revision that you have seen, in quotes: `"3"`, as the ETag was. '
-            "Needed. `*` if any will do.",
+            description='Required: the `ETag` of the clustering that you have read, such as `"3"`, '
+            "or `*` for any revision.",
         ),
     ] = None,
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> schemas.Operation:
-    """Renames, merges or splits clusters, moves or excludes images, or undoes the newest of
-    these. Refused with 412 if somebody else has edited the clustering since you looked."""
+    """Renames, merges or splits clusters, moves or excludes images, or undoes the newest operation.
+    412 if the clustering was edited since the revision in `If-Match`."""
     revisions = parse_revisions(if_match)
     with idempotency.in_flight(tenant, idempotency_key):
         operation = _perform(runtime, tenant, clustering_id, revisions, idempotency_key, body)
@@ -85,9 +86,9 @@ def create_operation(
 
 
 def parse_revisions(if_match: str | None) -> frozenset[int] | None:
-    """None is `*`. A weak tag counts: a revision is the same however its answer was encoded."""
+    """Returns None for `*`. A weak tag counts: a revision does not depend on the encoding."""
     if if_match is None:
-        raise RevisionRequired('Send the revision that you have seen, such as `If-Match: "3"`.')
+        raise RevisionRequired('Send the ETag of the clustering, such as `If-Match: "3"`.')
     if if_match.strip() == "*":
         return None
     if not _TAGS.fullmatch(if_match):
@@ -105,7 +106,7 @@ def _perform(
     body: schemas.OperationCreate,
 ) -> schemas.Operation:
     operation = _prepare(runtime, tenant, clustering_id, revisions, body)
-    # Not of If-Match: who repeats an operation that was done is to learn that it was done.
+    # Without If-Match: a repeated request gets the response of the operation that was done.
     content = f"operations {clustering_id} {body.model_dump_json()}"
     request_hash = hashlib.sha256(content.encode()).hexdigest()
 
@@ -128,8 +129,8 @@ def _prepare(
 ) -> operations.Operation:
     arguments = body.model_dump(exclude={"kind"})
     if body.kind == "split":
-        # Takes seconds, in which nobody should have to wait for the database.
-        arguments["plan"] = plan_split(
+        # Takes seconds: not inside of a transaction.
+        arguments["division"] = divide(
             runtime.db, runtime.storage, tenant, clustering_id, revisions=revisions, **arguments
         )
     return _KINDS[body.kind](**arguments)

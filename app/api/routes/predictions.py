@@ -1,4 +1,4 @@
-"""Labels for new images."""
+"""`:predict`: labels for images in a form, stored images, embeddings, or a whole dataset."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,23 +9,33 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from app.api import schemas
-from app.api.http.access import ApiKeyAuth, GuardedRoute
-from app.api.http.bodies import predict_body
+from app.api.http.auth import ApiKeyAuth, AuthenticatedRoute
+from app.api.http.body_limits import media_type_of
 from app.api.http.dependencies import IdempotencyKeyHeader
 from app.api.http.errors import responses
-from app.api.routes import predict_inputs as inputs
+from app.api.http.multipart import read_files
+from app.api.http.openapi_bodies import FORM, predict_body
+from app.api.http.validation import check_json_values, parse_json, parse_query
+from app.api.inference import (
+    OTHER_JSON_VALUES,
+    PredictContext,
+    PredictInputs,
+    check_count,
+    check_rows,
+    open_context,
+    to_features,
+)
 from app.api.routes.jobs import accept_job, accepted
 from app.api.routes.models import Version
-from app.api.routes.predict_place import reserve_capacity
-from app.core.platform.actor import Actor
-from app.core.platform.errors import ImageRejected
-from app.core.runtime import Runtime
-from app.core.serving import Outcome, Serving
+from app.core.datasets.queries import image_hashes
+from app.core.platform.db import Database
+from app.core.platform.errors import ImageRejected, InvalidRequest
+from app.core.serving import Outcome
 from app.core.serving.admission import Reservation
-from app.core.serving.references import References, Target
+from app.core.storage import Storage, blob_key
 
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v1/models",
     tags=["models"],
     responses=responses(401, 403, 404, 409, 413, 422, 429, 503),
@@ -33,61 +43,49 @@ router = APIRouter(
 )
 
 Reference = Annotated[str, Path(max_length=170, description="`name` or `name@alias`.")]
-_ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {"model": schemas.Predictions, "description": "Labels, in the order of the request"},
-    202: {"model": schemas.Job, "description": "For a whole dataset: a job"},
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"model": schemas.Predictions, "description": "Predictions in the order of the request"},
+    202: {"model": schemas.Job, "description": "The job, for a whole dataset"},
 }
 
 
+class ImageUnknown(ImageRejected):
+    code = "not_found"
+
+
+class ImageGone(ImageRejected):
+    code = "image_missing"
+
+
 @dataclass(frozen=True)
-class PredictContext:
-    """All that an answer needs, found once a request."""
-
-    runtime: Runtime
-    serving: Serving
-    references: References
-    actor: Actor
-    request: Request
-    options: schemas.PredictOptions
-    idempotency_key: str | None
-
-
-def _predict_context(request: Request, idempotency_key: str | None) -> PredictContext:
-    state = request.app.state
-    return PredictContext(
-        state.runtime,
-        state.serving,
-        state.references,
-        request.state.actor,
-        request,
-        inputs.read_options(request),
-        idempotency_key,
-    )
+class _NamedInputs:
+    names: Sequence[str]  # one per input, for the response
+    inputs: PredictInputs
 
 
 @router.post(
     "/{name}:predict",
     response_model=None,
-    responses=_ANSWERS,
+    responses=_RESPONSES,
     openapi_extra=predict_body(),
-    summary="Labels for new images",
+    summary="Predict clusters of images",
 )
 async def predict(
     request: Request, name: Reference, idempotency_key: IdempotencyKeyHeader = None
 ) -> Response:
-    """Send images in a form, or JSON with the ids of images that are here already, with
-    embeddings, or with a dataset's id. One image that cannot be read gets an error in its place;
-    the others are answered all the same. While a model is loaded for the first time a request
-    waits, or gets 503 if that takes long; when too many wait, 429."""
-    return await _answer(_predict_context(request, idempotency_key), name)
+    """Send images in a form, or JSON with `image_ids`, `embeddings` or a `dataset_id`. An image
+    that cannot be read gets an error; the others get predictions. If the model is not loaded yet,
+    the request waits for it, or gets 503 if that takes long. If too many requests wait, the
+    response is 429."""
+    return await _predict(request, name, idempotency_key)
 
 
 @router.post(
     "/{name}/versions/{version}:predict",
     response_model=None,
-    responses=_ANSWERS,
+    responses=_RESPONSES,
     openapi_extra=predict_body(),
-    summary="Labels for new images from a given version",
+    summary="Predict clusters of images with a version",
 )
 async def predict_with_version(
     request: Request,
@@ -95,86 +93,122 @@ async def predict_with_version(
     version: Version,
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> Response:
-    """As `:predict` of the model, from this version whatever the aliases say."""
-    return await _answer(_predict_context(request, idempotency_key), f"{name}/versions/{version}")
+    """As `:predict` of the model, with this version."""
+    return await _predict(request, f"{name}/versions/{version}", idempotency_key)
 
 
-async def _answer(predicting: PredictContext, reference: str) -> Response:
-    with reserve_capacity(predicting.request) as place:
-        target = await predicting.references.resolve(predicting.actor.tenant, reference)
-        return await _predict(predicting, target, place)
+async def _predict(request: Request, reference: str, idempotency_key: str | None) -> Response:
+    # Not declared as parameters: FastAPI takes longer to parse them than all else takes.
+    options = parse_query(schemas.PredictOptions, request.query_params)
+    async with open_context(request, reference) as context:
+        if media_type_of(request) == FORM:
+            named = await _read_form(context)
+        else:
+            body = await _read_json(context)
+            if body.dataset_id is not None:
+                return await run_in_threadpool(
+                    _start_job, context, body.dataset_id, idempotency_key
+                )
+            named = await run_in_threadpool(_to_inputs, context, body)
+        outcomes = await context.predict(named.inputs, options.deadline_seconds)
+        return _to_response(context, options, named.names, outcomes)
 
 
-async def _predict(predicting: PredictContext, target: Target, place: Reservation) -> Response:
-    settings = predicting.runtime.settings
-    if inputs.is_form(predicting.request):
-        images = await inputs.read_form(predicting.request, place, settings.max_predict_files)
-        return await _for_images(predicting, target, images)
-    most_numbers = settings.max_predict_features * target.feature_dim
-    body = await inputs.read_body(predicting.request, place, most_numbers)
-    if body.dataset_id is not None:
-        return await run_in_threadpool(_for_dataset, predicting, target, body.dataset_id)
+async def _read_form(context: PredictContext) -> _NamedInputs:
+    names: list[str] = []
+    images: list[bytes] = []
+    limit = context.runtime.settings.max_predict_files
+    async for part in read_files(context.request, context.stream_body(), max_files=limit):
+        names.append(part.filename)
+        images.append(part.file.read())
+    context.reservation.enqueue_body(images=len(names))
+    return _NamedInputs(names, PredictInputs(images=images))
+
+
+async def _read_json(context: PredictContext) -> schemas.PredictBody:
+    body = await context.read_body()
+    max_numbers = context.runtime.settings.max_predict_features * context.model.feature_dim
+    check_json_values(body, max_numbers + OTHER_JSON_VALUES, "embeddings")
+    return await run_in_threadpool(_parse, body)  # a million numbers take a while
+
+
+def _parse(body: bytes) -> schemas.PredictBody:
+    message = f"send images as {FORM}, or JSON with image_ids, dataset_id or embeddings"
+    not_json = InvalidRequest.field("files", message)
+    return parse_json(schemas.PredictBody, body, not_json=not_json)
+
+
+def _to_inputs(context: PredictContext, body: schemas.PredictBody) -> _NamedInputs:
+    runtime, settings = context.runtime, context.runtime.settings
     if body.image_ids is not None:
-        images = await run_in_threadpool(
-            inputs.read_stored,
-            predicting.runtime,
-            predicting.actor.tenant,
+        check_count("image_ids", len(body.image_ids), settings.max_predict_files)
+        images = read_stored_images(
+            runtime.db,
+            runtime.storage,
+            context.actor.tenant,
             body.image_ids,
-            place,
-            settings.max_predict_files,
+            context.reservation,
         )
-        return await _for_images(predicting, target, images)
+        return _NamedInputs(body.image_ids, PredictInputs(images=images))
     assert body.embeddings is not None
-    features = await run_in_threadpool(
-        inputs.to_features, body.embeddings, target.feature_dim, settings.max_predict_features
-    )
-    outcomes = await predicting.serving.predict(
-        target.files,
-        features=features,
-        seconds=predicting.options.deadline_seconds,
-    )
-    names = [str(number) for number in range(len(features))]
-    return _as_response(predicting, target, names, outcomes)
+    rows, dim = body.embeddings, context.model.feature_dim
+    check_count("embeddings", len(rows), settings.max_predict_features)
+    check_rows("embeddings", rows, dim)
+    features = to_features("embeddings", rows, len(rows), dim)
+    return _NamedInputs([str(i) for i in range(len(rows))], PredictInputs(features=features))
 
 
-async def _for_images(
-    predicting: PredictContext, target: Target, images: inputs.Images
-) -> Response:
-    readable = [data for data in images.contents if isinstance(data, bytes)]
-    found: Sequence[Outcome] = ()
-    if readable:
-        found = await predicting.serving.predict(
-            target.files,
-            readable,
-            seconds=predicting.options.deadline_seconds,
-        )
-    answers = iter(found)
-    outcomes = [next(answers) if isinstance(d, bytes) else d for d in images.contents]
-    return _as_response(predicting, target, images.names, outcomes)
+def read_stored_images(
+    db: Database, storage: Storage, tenant: str, ids: Sequence[str], reservation: Reservation
+) -> list[bytes | ImageRejected]:
+    """Bytes of images of the tenant's datasets; an error for each that is not there."""
+    with db.read() as session:
+        hashes = image_hashes(session, tenant, ids)
+    reservation.add(images=len(ids) - 1)  # the first was reserved with the body
+    images: list[bytes | ImageRejected] = []
+    for image_id in ids:
+        if image_id not in hashes:
+            images.append(ImageUnknown(f"There is no image {image_id!r}."))
+            continue
+        try:
+            data = storage.read(blob_key(hashes[image_id]))
+        except FileNotFoundError:
+            images.append(
+                ImageGone(f"The bytes of image {image_id!r} are missing from the storage.")
+            )
+            continue
+        reservation.add(bytes_=len(data))
+        images.append(data)
+    return images
 
 
-def _for_dataset(predicting: PredictContext, target: Target, dataset_id: str) -> Response:
-    predicting.actor.check("write")
+def _start_job(context: PredictContext, dataset_id: str, idempotency_key: str | None) -> Response:
+    context.actor.check("write")
+    model = context.model
     body = schemas.PredictCreate(
-        kind="predict", dataset_id=dataset_id, model=f"{target.name}/versions/{target.version}"
+        kind="predict", dataset_id=dataset_id, model=f"{model.name}/versions/{model.version}"
     )
-    job = accept_job(predicting.runtime, predicting.actor.tenant, predicting.idempotency_key, body)
+    job = accept_job(context.runtime, context.actor.tenant, idempotency_key, body)
     response = Response(job.model_dump_json(), 202, media_type="application/json")
     accepted(response, job)
     return response
 
 
-def _as_response(
-    predicting: PredictContext, target: Target, names: Sequence[str], outcomes: Sequence[Outcome]
+def _to_response(
+    context: PredictContext,
+    options: schemas.PredictOptions,
+    names: Sequence[str],
+    outcomes: Sequence[Outcome],
 ) -> Response:
-    answer = schemas.Predictions(
-        model=schemas.ModelRef(name=target.name, version=target.version),
+    model = context.model
+    body = schemas.Predictions(
+        model=schemas.ModelRef(name=model.name, version=model.version),
         data=[
-            _prediction(name, outcome, target.labels, predicting.options)
+            _prediction(name, outcome, model.labels, options)
             for name, outcome in zip(names, outcomes, strict=True)
         ],
     )
-    return Response(answer.model_dump_json(), media_type="application/json")
+    return Response(body.model_dump_json(), media_type="application/json")
 
 
 def _prediction(

@@ -1,4 +1,4 @@
-"""For those who run the service: is it alive, is it ready, how is it doing."""
+"""Liveness, readiness, metrics, and the web page."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ _META_POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*
 _PAGE = Path(__file__).parents[2] / "static" / "index.html"
 
 
-@router.get("/livez", summary="The process answers")
+@router.get("/livez", summary="Check liveness")
 async def livez() -> dict[str, bool]:
     return {"alive": True}
 
@@ -25,27 +25,27 @@ async def livez() -> dict[str, bool]:
 @router.get(
     "/readyz",
     response_model=schemas.Readiness,
-    responses={503: {"model": schemas.Readiness, "description": "Something is missing"}},
-    summary="Everything it needs is there",
+    responses={503: {"model": schemas.Readiness, "description": "A check failed"}},
+    summary="Check readiness",
 )
 async def readyz(request: Request) -> JSONResponse:
-    """Names what is wrong with the database, its migrations, the broker, the storage, the weights
-    or the workers, and what to do about it. A process that starts is ready when it has loaded the
-    models that are in use. Answers within three seconds, also when one of them
-    does not answer at all."""
+    """Checks the database, its migrations, the broker, the storage, the weights and the workers;
+    a failed check says what to do. A new process is ready when it has loaded the models that are
+    in use. Responds within three seconds, also if one of them does not respond."""
     health: Health = request.app.state.health
-    findings = await health.check_async()
+    results = await health.check_async()
     body = schemas.Readiness(
-        ready=all(finding.ok for finding in findings.values()),
+        version=request.app.version,
+        ready=all(result.ok for result in results.values()),
         checks={
             name: schemas.Check(
-                ok=finding.ok,
-                status=finding.status,
-                detail=finding.detail,
-                hint=finding.hint,
-                seconds=round(finding.seconds, 4),
+                ok=result.ok,
+                status=result.status,
+                detail=result.detail,
+                hint=result.hint,
+                seconds=round(result.seconds, 4),
             )
-            for name, finding in findings.items()
+            for name, result in results.items()
         },
     )
     return JSONResponse(body.model_dump(), status_code=200 if body.ready else 503)
@@ -55,10 +55,10 @@ async def readyz(request: Request) -> JSONResponse:
     "/metrics",
     response_class=Response,
     responses={200: {"content": {"text/plain": {}}}},
-    summary="Figures for Prometheus",
+    summary="Read metrics for Prometheus",
 )
 async def metrics(request: Request) -> Response:
-    """Requests, predictions, jobs and the disk; docs/operations.md says what each figure means."""
+    """Metrics of requests, predictions, jobs and the disk; docs/operations.md describes them."""
     shown: Metrics = request.app.state.metrics
     text = await asyncio.wrap_future(shown.render())
     return Response(text, media_type="text/plain; version=0.0.4")
@@ -72,7 +72,7 @@ def page() -> FileResponse:
 
 @cache
 def page_policy() -> str:
-    """What the page allows itself, as a header: that may also forbid frames."""
+    """The policy of the page's meta tag as a header, which can also forbid frames."""
     found = _META_POLICY.search(_PAGE.read_text(encoding="utf-8"))
     assert found is not None, "the page has a Content-Security-Policy"
     return f"{found[1]}; frame-ancestors 'none'"

@@ -1,166 +1,290 @@
-"""A request's body to the source of an ingest, with bounded memory."""
+"""Resumable uploads by the tus protocol, version 1.0: https://tus.io/protocols/resumable-upload."""
 
+import asyncio
+import base64
+import binascii
 import hashlib
-import io
-import json
-import shutil
-import tarfile
-from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import IO, Any
+import tempfile
+from collections.abc import AsyncIterator
+from email.utils import formatdate
+from typing import IO, Annotated, Any
 
-from fastapi import Request
+from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.concurrency import contextmanager_in_threadpool, run_in_threadpool
-from pydantic import ValidationError
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api import schemas
-from app.api.http.multipart import FilePart, read_files
-from app.api.http.request_bodies import media_type_of
-from app.core.datasets.archives import HEAD_BYTES, is_archive_head
-from app.core.platform.errors import ArchiveInvalid, BodyTooLarge, FieldError, InvalidRequest
-from app.core.platform.ids import new_id
-from app.core.platform.settings import MiB
+from app.api.http.auth import AuthenticatedRoute
+from app.api.http.body_limits import media_type_of
+from app.api.http.dependencies import ActorDep, RuntimeDep, TenantDep
+from app.api.http.errors import responses
+from app.core.access.quota import check_upload_quota
+from app.core.datasets import uploads
+from app.core.datasets.uploads import Appender
+from app.core.platform.actor import Actor
+from app.core.platform.errors import (
+    BodyTimeout,
+    BodyTooLarge,
+    ChecksumMismatch,
+    InvalidRequest,
+    TusVersion,
+    UnsupportedMediaType,
+)
+from app.core.platform.tables import Upload
 from app.core.runtime import Runtime
-from app.core.storage.keys import upload_key
+from app.core.storage import raise_if_full
 
+_VERSION = "1.0.0"
+_EXTENSIONS = "creation,creation-with-upload,expiration,termination,checksum"
+_ALGORITHMS = ("sha1", "sha256")
+_CHUNK_TYPE = "application/offset+octet-stream"
 _BUFFER = 1024 * 1024
-_MAX_JSON = 32 * MiB  # a long list of addresses
-_OTHER_COMMAS = 10_000  # of a body, that are not between addresses
-_MANIFESTS = {
-    "text/csv": "csv",
-    "application/x-ndjson": "jsonl",
-    "application/ndjson": "jsonl",
-    "application/jsonl": "jsonl",
+_IDLE_SECONDS = 30.0  # a client that has disappeared must not keep the upload locked
+_MAX_METADATA = 4_000
+_PATH = "/v1/uploads"
+
+
+def check_version(
+    tus_resumable: Annotated[str | None, Header(description="Always `1.0.0`.")] = None,
+) -> None:
+    if tus_resumable != _VERSION:
+        raise TusVersion(f"Send `Tus-Resumable: {_VERSION}`; other versions are not supported.")
+
+
+router = APIRouter(
+    route_class=AuthenticatedRoute,
+    prefix=_PATH,
+    tags=["uploads"],
+    responses=responses(401, 422, 503),
+)
+_CHECK_VERSION = [Depends(check_version)]
+UploadId = Annotated[str, Path(max_length=40)]
+Offset = Annotated[int, Header(ge=0, lt=2**62, description="Where this chunk starts.")]
+ChecksumHeader = Annotated[
+    str | None,
+    Header(max_length=200, description="`sha1` or `sha256`, a space, the digest in base64."),
+]
+_CHUNK_BODY: dict[str, Any] = {
+    "requestBody": {"content": {_CHUNK_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
 }
-_SOURCES = ("upload", "folder", "objects", "urls")
 
 
-@dataclass(frozen=True)
-class Received:
-    """What a request brought. If it is not used, the file under `key` is to be dropped."""
+class TusHeaders:
+    """Adds the version of the protocol to every response, errors included."""
 
-    source: dict[str, Any]
-    digest: str  # the same for the same body
-    key: str | None = None
-    request: schemas.ImagesCreate | None = None  # of a JSON body
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith(_PATH):
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_version(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["Tus-Resumable"] = headers["Tus-Version"] = _VERSION
+            await send(message)
+
+        await self._app(scope, receive, send_with_version)
 
 
-async def receive(
-    request: Request, runtime: Runtime, schema: type[schemas.ImagesCreate]
-) -> Received:
-    """An archive, a form of images, a manifest, or JSON that says where the images are."""
-    media_type = media_type_of(request)
-    if media_type == "application/json":
-        text = await _read_json(request, runtime.settings.max_urls)
-        return await run_in_threadpool(_from_json, runtime, text, schema)
-    key = upload_key(new_id("up"))
-    async with contextmanager_in_threadpool(runtime.storage.writing(key)) as file:
-        if media_type == "multipart/form-data":
-            await _write_form(request, file, runtime.settings.max_parts)
+@router.options("", status_code=204, summary="Read the capabilities for resumable uploads")
+def describe(runtime: RuntimeDep) -> Response:
+    headers = {
+        "Tus-Extension": _EXTENSIONS,
+        "Tus-Max-Size": str(runtime.settings.max_body_bytes),
+        "Tus-Checksum-Algorithm": ",".join(_ALGORITHMS),
+    }
+    return Response(status_code=204, headers=headers)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_class=Response,
+    dependencies=_CHECK_VERSION,
+    responses=responses(409, 412, 413, 415, 423, 429, 460, 507),
+    openapi_extra=_CHUNK_BODY,
+    summary="Start a resumable upload",
+)
+async def create_upload(
+    request: Request,
+    runtime: RuntimeDep,
+    actor: ActorDep,
+    upload_length: Annotated[int, Header(ge=0, lt=2**62, description="Bytes of the whole upload.")],
+    upload_metadata: Annotated[str | None, Header(max_length=_MAX_METADATA)] = None,
+    upload_checksum: ChecksumHeader = None,
+) -> Response:
+    """Send chunks by PATCH to the URL in `Location`, then use the id as the source of a dataset.
+    The body may contain the first chunk."""
+    limit = runtime.settings.max_body_bytes
+    if upload_length > limit:
+        raise BodyTooLarge(f"The upload has {upload_length:,} bytes; the limit is {limit:,}.")
+    attributes = {"metadata": _check_metadata(upload_metadata)} if upload_metadata else {}
+    has_body = media_type_of(request) == _CHUNK_TYPE
+    upload = await run_in_threadpool(_create, runtime, actor, upload_length, attributes)
+    offset = await _receive(request, runtime, upload, 0, upload_checksum) if has_body else 0
+    headers = {"Location": f"{_PATH}/{upload.id}", **_state(upload, offset)}
+    return Response(status_code=201, headers=headers)
+
+
+@router.head(
+    "/{upload_id}",
+    response_class=Response,
+    dependencies=_CHECK_VERSION,
+    responses=responses(404, 412, 423),
+    summary="Read the offset of an upload",
+)
+def read_upload(runtime: RuntimeDep, tenant: TenantDep, upload_id: UploadId) -> Response:
+    upload = _load(runtime, tenant, upload_id)
+    headers = _state(upload, runtime.uploads.offset(upload))
+    headers |= {"Upload-Length": str(upload.length), "Cache-Control": "no-store"}
+    if metadata := upload.attributes.get("metadata"):
+        headers["Upload-Metadata"] = metadata
+    return Response(headers=headers)
+
+
+@router.patch(
+    "/{upload_id}",
+    status_code=204,
+    response_class=Response,
+    dependencies=_CHECK_VERSION,
+    responses=responses(404, 409, 412, 413, 415, 423, 460, 507),
+    openapi_extra=_CHUNK_BODY,
+    summary="Append to an upload",
+)
+async def append_to_upload(
+    request: Request,
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    upload_id: UploadId,
+    upload_offset: Offset,
+    upload_checksum: ChecksumHeader = None,
+) -> Response:
+    """Bytes that arrive are kept, also if the connection breaks: HEAD returns the offset to go on
+    from."""
+    if media_type_of(request) != _CHUNK_TYPE:  # also without a body
+        raise UnsupportedMediaType(f"Send the chunk as `{_CHUNK_TYPE}`.")
+    upload = await run_in_threadpool(_load, runtime, tenant, upload_id)
+    offset = await _receive(request, runtime, upload, upload_offset, upload_checksum)
+    return Response(status_code=204, headers=_state(upload, offset))
+
+
+@router.delete(
+    "/{upload_id}",
+    status_code=204,
+    dependencies=_CHECK_VERSION,
+    responses=responses(404, 412),
+    summary="Delete an upload",
+)
+def drop_upload(runtime: RuntimeDep, tenant: TenantDep, upload_id: UploadId) -> None:
+    uploads.delete_upload(runtime.db, runtime.uploads, tenant, upload_id)
+
+
+def _create(runtime: Runtime, actor: Actor, length: int, attributes: dict[str, str]) -> Upload:
+    hours = runtime.settings.upload_hours
+    uploads.remove_stale(runtime.settings)
+    with runtime.db.write() as session:
+        check_upload_quota(session, actor, length)
+        return uploads.create_upload(
+            session, tenant=actor.tenant, length=length, attributes=attributes, hours=hours
+        )
+
+
+def _load(runtime: Runtime, tenant: str, upload_id: str) -> Upload:
+    with runtime.db.read() as session:
+        return uploads.get_upload(session, tenant, upload_id)
+
+
+async def _receive(
+    request: Request, runtime: Runtime, upload: Upload, offset: int, checksum: str | None
+) -> int:
+    """Appends the body to the upload; returns the new offset."""
+    expected = _checksum(checksum) if checksum is not None else None
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and offset + int(declared) > upload.length:
+        raise BodyTooLarge(f"The upload has {upload.length:,} bytes by its Upload-Length.")
+    appending = runtime.uploads.append(upload, offset)
+    async with contextmanager_in_threadpool(appending) as appender:
+        if expected is None:
+            async for chunk in _chunks(request):
+                await run_in_threadpool(appender.write, chunk)
         else:
-            await _write_raw(request, file)
-        size, digest = await run_in_threadpool(_measure, file)
-        if size == 0:
-            raise ArchiveInvalid("The body is empty; send an archive, a form, a manifest or JSON.")
-    if format_ := _MANIFESTS.get(media_type):
-        return Received({"type": "manifest", "key": key, "format": format_}, digest, key)
-    return Received({"type": "archive", "key": key}, digest, key)
+            await _append_checked(request, appender, *expected)
+    return appender.offset
 
 
-def _from_json(runtime: Runtime, text: bytes, schema: type[schemas.ImagesCreate]) -> Received:
-    body = _parse(text, schema)
-    source = body.source
-    digest = hashlib.sha256(source.model_dump_json().encode()).hexdigest()
-    if not isinstance(source, schemas.UrlsSource):
-        return Received(source.model_dump(), digest, None, body)
-    key = upload_key(new_id("up"))  # too long for the job's own row
-    with runtime.storage.writing(key) as file:
-        for url in source.urls:
-            file.write(json.dumps({"url": url}).encode() + b"\n")
-    return Received({"type": "urls", "key": key, "format": "jsonl"}, digest, key, body)
+async def _append_checked(
+    request: Request, appender: Appender, algorithm: str, digest: bytes
+) -> None:
+    """Buffers the body until its checksum is verified: an upload cannot be truncated."""
+    found = hashlib.new(algorithm, usedforsecurity=False)
+    with tempfile.TemporaryFile() as buffer:
+        async for chunk in _chunks(request):
+            found.update(chunk)
+            await run_in_threadpool(_write_to, buffer, chunk)
+        if found.digest() != digest:
+            raise ChecksumMismatch("The chunk does not match its Upload-Checksum.")
+        buffer.seek(0)
+        while chunk := await run_in_threadpool(buffer.read, _BUFFER):
+            await run_in_threadpool(appender.write, chunk)
 
 
-async def _read_json(request: Request, max_urls: int) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_JSON:
-            raise BodyTooLarge(f"A JSON body may have {_MAX_JSON:,} bytes.")
-    if body.count(b",") > max_urls + _OTHER_COMMAS:  # as objects, values take far more room
-        raise InvalidRequest.field("source.urls", f"at most {max_urls:,} addresses fit")
-    return bytes(body)
-
-
-def _parse(body: bytes, schema: type[schemas.ImagesCreate]) -> schemas.ImagesCreate:
+def _write_to(buffer: IO[bytes], chunk: bytes) -> None:
     try:
-        return schema.model_validate_json(body)
-    except ValidationError as error:
-        found = [FieldError(_field_of(e["loc"], e["type"]), e["msg"]) for e in error.errors()]
-    detail = "; ".join(f"{e.field}: {e.message}" if e.field else e.message for e in found[:20])
-    raise InvalidRequest(detail, errors=found[:20])
+        buffer.write(chunk)
+        buffer.flush()
+    except OSError as error:
+        raise_if_full(error)
+        raise
 
 
-def _field_of(place: tuple[int | str, ...], kind: str) -> str:
-    """The field as the sender wrote it: the name of the schema that was chosen is none."""
-    path = [str(part) for part in place]
-    if len(path) > 1 and path[0] == "source" and path[1] in _SOURCES:
-        del path[1]
-    if kind.startswith("union_tag"):
-        path.append("type")
-    return ".".join(path)
-
-
-async def _write_raw(request: Request, file: IO[bytes]) -> None:
-    buffer = bytearray()
-    async for chunk in request.stream():
-        buffer += chunk
+async def _chunks(request: Request) -> AsyncIterator[bytes]:
+    """Yields the body in chunks of about a mebibyte; ends early if the client is gone."""
+    buffer, stream = bytearray(), aiter(request.stream())
+    while True:
+        try:
+            buffer += await asyncio.wait_for(anext(stream), _IDLE_SECONDS)
+        except (StopAsyncIteration, ClientDisconnect, TimeoutError, BodyTimeout):
+            break
         if len(buffer) >= _BUFFER:
-            await run_in_threadpool(file.write, bytes(buffer))
+            yield bytes(buffer)
             buffer.clear()
-    await run_in_threadpool(file.write, bytes(buffer))
+    yield bytes(buffer)
 
 
-async def _write_form(request: Request, file: IO[bytes], max_files: int) -> None:
-    """One archive as it is; images as the members of a tar that we write."""
-    has_archive, packing = False, None
-    async for part in read_files(request, request.stream(), max_files=max_files):
-        if has_archive:
-            raise InvalidRequest.field("files", "an archive must be the only file of its form")
-        if packing is None and _is_archive(part):
-            has_archive = True
-            await run_in_threadpool(shutil.copyfileobj, part.file, file, _BUFFER)
-            continue
-        packing = packing or tarfile.TarFile(fileobj=file, mode="w", format=tarfile.PAX_FORMAT)
-        await run_in_threadpool(_pack, packing, part)
-    if packing is not None:
-        await run_in_threadpool(packing.close)
+def _state(upload: Upload, offset: int) -> dict[str, str]:
+    expires = formatdate(upload.expires_at, usegmt=True)
+    return {"Upload-Offset": str(offset), "Upload-Expires": expires}
 
 
-def _is_archive(part: FilePart) -> bool:
-    head = part.file.read(HEAD_BYTES)
-    part.file.seek(0)
-    return is_archive_head(head)
+def _check_metadata(header: str) -> str:
+    """Checks `name base64, name base64`; returns the header unchanged."""
+    names: set[str] = set()
+    for pair in header.split(","):
+        name, _, value = pair.strip().partition(" ")
+        if not name or name in names or not name.isascii() or not _is_base64(value):
+            raise InvalidRequest.field(
+                "Upload-Metadata", "must be `name base64` pairs, separated by commas"
+            )
+        names.add(name)
+    return header
 
 
-def _pack(archive: tarfile.TarFile, part: FilePart) -> None:
-    info = tarfile.TarInfo(_harmless(part.filename))
-    info.size = part.file.seek(0, io.SEEK_END)
-    part.file.seek(0)
-    archive.addfile(info, part.file)
-    archive.members = []  # type: ignore[attr-defined] # tarfile would remember them all
+def _is_base64(value: str) -> bool:
+    try:
+        base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
 
 
-def _measure(file: IO[bytes]) -> tuple[int, str]:
-    size = file.tell()
-    file.seek(0)
-    return size, hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
-
-
-def _harmless(name: str) -> str:
-    """A form's file names are only names: whatever would point somewhere is cut off."""
-    parts = [
-        part
-        for part in PurePosixPath(name.replace("\\", "/")).parts
-        if part not in ("/", "//", "..", ".") and not part.endswith(":")
-    ]
-    return "/".join(parts) or "image"
+def _checksum(header: str) -> tuple[str, bytes]:
+    algorithm, _, value = header.partition(" ")
+    if algorithm not in _ALGORITHMS or not _is_base64(value):
+        raise InvalidRequest.field(
+            "Upload-Checksum", f"must be one of {', '.join(_ALGORITHMS)} and a digest in base64"
+        )
+    return algorithm, base64.b64decode(value)

@@ -1,4 +1,4 @@
-"""What goes over the wire. Tables and library types never do."""
+"""Request and response schemas. Tables and library types are never sent."""
 
 from app.api.schemas.clusterings import *  # noqa: F403
 from app.api.schemas.common import *  # noqa: F403
@@ -7,7 +7,6 @@ from app.api.schemas.exports import *  # noqa: F403
 from app.api.schemas.inference_protocol import *  # noqa: F403
 from app.api.schemas.job_requests import *  # noqa: F403
 from app.api.schemas.jobs import *  # noqa: F403
-from app.api.schemas.model_comparison import *  # noqa: F403
 from app.api.schemas.models import *  # noqa: F403
 from app.api.schemas.operations import *  # noqa: F403
 from app.api.schemas.predictions import *  # noqa: F403

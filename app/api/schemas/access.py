@@ -1,4 +1,4 @@
-"""Keys and the audit log on the wire."""
+"""API keys and the audit log."""
 
 from datetime import datetime
 from typing import Any
@@ -18,12 +18,12 @@ class KeyCreate(BaseModel):
         json_schema_extra={"examples": [{"name": "label printer", "scopes": ["predict"]}]},
     )
 
-    name: str = Field(min_length=1, max_length=200, description="Who or what will use it.")
+    name: str = Field(min_length=1, max_length=200, description="The user or program of the key.")
     scopes: list[Scope] = Field(
         min_length=1,
         max_length=4,
-        description="`read`: look. `write`: change. `predict`: label new images. `admin`: keys and "
-        "the audit log, and all of the others.",
+        description="`read`: read data. `write`: change data. `predict`: predict images. "
+        "`admin`: keys and the audit log, and all other scopes.",
     )
     expires_in_days: int | None = Field(default=None, ge=1, le=36_500)
     requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
@@ -31,18 +31,18 @@ class KeyCreate(BaseModel):
         default=None,
         ge=0,
         lt=2**62,
-        description="Once the tenant's images take this much, the key adds no more.",
+        description="The key adds no more data once the tenant has this many bytes.",
     )
 
 
 class Key(BaseModel):
-    """What is known of a key. The key itself is not."""
+    """A key without its secret."""
 
     id: str = Field(examples=["key_01k9z3m4q5r6s7t8v9w0x1y2z3"])
     name: str
     scopes: list[Scope]
-    requests_per_minute: int | None = Field(description="Null: as many as there are.")
-    storage_bytes: int | None = Field(description="Null: as much as there is.")
+    requests_per_minute: int | None = Field(description="Null: no limit.")
+    storage_bytes: int | None = Field(description="Null: no limit.")
     created_at: datetime
     expires_at: datetime | None = Field(description="Null: never.")
     revoked_at: datetime | None
@@ -54,22 +54,24 @@ class Key(BaseModel):
 
 
 class CreatedKey(Key):
-    """The only answer that holds the key itself."""
+    """The only response with the secret of a key."""
 
     key: str = Field(examples=["temi_bm90LWEta2V5LWJ1dC1hLXBpZWNlLW9mLXRleHQtaGVyZS4"])
 
 
 class AuditEntry(BaseModel):
-    """A request that changed something."""
+    """A request that changed data."""
 
     id: str = Field(examples=["aud_01k9z3m4q5r6s7t8v9w0x1y2z3"])
     at: datetime
-    key_id: str | None = Field(description="Null: no key was needed, or that of the settings.")
-    key_name: str | None = Field(description="Null: no key was needed.")
+    key_id: str | None = Field(
+        description="Null: no key was required, or it was the key of the settings."
+    )
+    key_name: str | None = Field(description="Null: no key was required.")
     method: str = Field(examples=["DELETE"])
     route: str = Field(examples=["/v1/datasets/{dataset_id}"])
     path: str = Field(examples=["/v1/datasets/ds_01k9z3m4q5r6s7t8v9w0x1y2z3"])
-    request_id: str | None = Field(description="As in the answer's `X-Request-ID`.")
+    request_id: str | None = Field(description="The `X-Request-ID` of the response.")
 
     @classmethod
     def of(cls, row: tables.AuditEntry) -> "AuditEntry":

@@ -16,14 +16,16 @@ _BINS = 20
 
 class Clustering(BaseModel):
     id: str = Field(examples=["cl_01k9z3m4q5r6s7t8v9w0x1y2z3"])
-    job_id: str | None = Field(description="Null once the job was deleted.")
+    job_id: str | None = Field(description="Null after the job was deleted.")
     dataset_id: str
     model: ModelRef
-    n_clusters: int = Field(description="That were ever made, merged ones included.")
+    n_clusters: int = Field(
+        description="All clusters that were ever created, merged ones included."
+    )
     image_count: int
-    revision: int = Field(description="Grows with every operation; also the ETag.")
+    revision: int = Field(description="Increases with every operation; also the ETag.")
     metrics: dict[str, Any] = Field(
-        description="`temi` and `kmeans` compare with labels where the images have some."
+        description="`temi` and `kmeans` compare with the labels of the images, if they have any."
     )
     created_at: datetime
 
@@ -46,7 +48,7 @@ class Cluster(BaseModel):
     label: str
     size: int
     mean_probability: float | None = Field(description="Null if the cluster is empty.")
-    examples: list[Example] = Field(description="Its surest images.")
+    examples: list[Example] = Field(description="The images with the highest probability.")
 
     @classmethod
     def of(
@@ -62,9 +64,9 @@ class Cluster(BaseModel):
 class RankedImage(BaseModel):
     image_id: str
     name: str
-    probability: float = Field(description="Of the cluster that the model chose.")
-    margin: float = Field(description="To the second likeliest cluster.")
-    distance: float = Field(description="To the center of the cluster, 1 - cosine.")
+    probability: float = Field(description="Probability of the cluster that the model chose.")
+    margin: float = Field(description="Difference to the second most probable cluster.")
+    distance: float = Field(description="Distance to the center of the cluster: 1 - cosine.")
 
     @classmethod
     def of(cls, row: tables.Assignment, name: str) -> "RankedImage":
@@ -93,7 +95,7 @@ class Assignment(BaseModel):
 
 
 class ImageLabel(BaseModel):
-    """What a clustering calls an image."""
+    """The label of an image in a clustering."""
 
     clustering_id: str
     dataset_id: str
@@ -122,23 +124,23 @@ class ImageLabel(BaseModel):
 
 
 class Histogram(BaseModel):
-    edges: list[float] = Field(description="One more than counts.")
+    edges: list[float] = Field(description="One more than `counts`.")
     counts: list[int]
 
 
 class Statistics(BaseModel):
-    """Of the images that are in clusters now."""
+    """Statistics of the images that are not excluded."""
 
     revision: int
     images: int
     excluded_images: int
     clusters: int
     empty_clusters: int
-    mean_probability: float | None = Field(description="Null if no image is left.")
-    median_probability: float | None = Field(description="To within 0.0005.")
+    mean_probability: float | None = Field(description="Null without images.")
+    median_probability: float | None = Field(description="Accurate to 0.0005.")
     probabilities: Histogram
-    size_kl: float | None = Field(description="KL of the sizes to equal sizes: 0 if all are equal.")
-    sizes: list[int] = Field(description="Of all clusters, largest first.")
+    size_kl: float | None = Field(description="KL divergence from equal sizes: 0 if all are equal.")
+    sizes: list[int] = Field(description="Sizes of all clusters, largest first.")
     size_histogram: Histogram
 
     @classmethod

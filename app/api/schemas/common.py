@@ -1,4 +1,4 @@
-"""What every resource's wire format shares."""
+"""Shared by the schemas of all resources."""
 
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 class Page(BaseModel, Generic[T]):
     data: list[T]
-    next_cursor: str | None = Field(description="Ask with it for the next page.")
+    next_cursor: str | None = Field(description="The `cursor` of the next page.")
     has_more: bool
 
 
@@ -24,7 +24,7 @@ def to_time(seconds: float) -> datetime:
 
 
 def shown_fields(schema: type[BaseModel], row: object) -> dict[str, Any]:
-    """The columns that the schema shows as they are; times become readable ones."""
+    """The columns that the schema has under the same name; times become datetimes."""
     found: dict[str, Any] = {}
     for name in schema.model_fields:
         if hasattr(row, name):

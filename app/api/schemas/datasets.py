@@ -1,4 +1,4 @@
-"""Datasets and images."""
+"""Datasets, images, issues and duplicates."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.api.schemas.common import ErrorInfo, shown_fields
 from app.core.platform import tables
 
+DuplicateKind = Literal["exact", "near"]
+
 
 class Dataset(BaseModel):
     id: str = Field(examples=["ds_01k9z3m4q5r6s7t8v9w0x1y2z3"])
@@ -15,9 +17,9 @@ class Dataset(BaseModel):
     status: Literal["ingesting", "ready", "failed"]
     fingerprint: str | None = Field(description="Hash of the images and their order.")
     image_count: int
-    issue_count: int = Field(description="Files that could not be used; see the issues list.")
+    issue_count: int = Field(description="Files that could not be read; see the list of issues.")
     labeled_count: int
-    bytes: int = Field(description="Size of the images.")
+    bytes: int = Field(description="Bytes of the images.")
     error: ErrorInfo | None
     created_at: datetime
     updated_at: datetime
@@ -30,15 +32,17 @@ class Dataset(BaseModel):
 class Image(BaseModel):
     id: str = Field(examples=["img_01k9z3m4q5r6s7t8v9w0x1y2z3"])
     dataset_id: str
-    name: str = Field(description="As it was called in the upload.")
+    name: str = Field(description="File name in the upload.")
     sha256: str
     width: int
     height: int
     format: str
     bytes: int
-    label: str | None = Field(description="A label that came with it; used for metrics only.")
-    metadata: dict[str, Any] = Field(description="What the manifest said about it.")
-    notes: list[str] = Field(description="What was changed to read it, such as animation left out.")
+    label: str | None = Field(description="The label from the upload; used for metrics only.")
+    metadata: dict[str, Any] = Field(description="Other columns of the manifest.")
+    notes: list[str] = Field(
+        description="What was changed to read it, such as dropped animation frames."
+    )
 
     @classmethod
     def of(cls, row: tables.Image) -> "Image":
@@ -54,6 +58,21 @@ class DatasetIssue(BaseModel):
     @classmethod
     def of(cls, row: tables.DatasetIssue) -> "DatasetIssue":
         return cls(**shown_fields(cls, row))
+
+
+class Duplicate(BaseModel):
+    image_id: str
+    name: str
+    original_id: str = Field(description="The first image of the dataset with the same content.")
+    original_name: str
+    kind: DuplicateKind = Field(
+        description="`exact`: the same bytes. `near`: nearly the same embedding."
+    )
+    similarity: float = Field(description="1 if exact, otherwise the cosine of the two embeddings.")
+
+    @classmethod
+    def of(cls, row: tables.Duplicate, name: str, original_name: str) -> "Duplicate":
+        return cls(**shown_fields(cls, row), name=name, original_name=original_name)
 
 
 DatasetName = Annotated[str, Field(min_length=1, max_length=200, examples=["Holiday"])]

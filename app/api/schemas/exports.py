@@ -10,18 +10,18 @@ from app.core.platform import tables
 
 
 class ExportFilters(BaseModel):
-    cluster_ids: list[int] | None = Field(description="Null: all.")
+    cluster_ids: list[int] | None = Field(description="Null: all clusters.")
     min_probability: float | None
     include_excluded: bool
 
 
 class Export(BaseModel):
-    """A file of labels; its bytes are at `/v1/exports/{id}/content`."""
+    """A file of labels; download it from `/v1/exports/{id}/content`."""
 
     id: str = Field(examples=["exp_01k9z3m4q5r6s7t8v9w0x1y2z3"])
-    job_id: str | None = Field(description="Null once the job was deleted.")
+    job_id: str | None = Field(description="Null after the job was deleted.")
     clustering_id: str
-    revision: int = Field(description="Of the clustering.")
+    revision: int = Field(description="Revision of the clustering.")
     format: str = Field(examples=["parquet"])
     filters: ExportFilters
     filename: str = Field(examples=["holiday-photos-rev3.parquet"])

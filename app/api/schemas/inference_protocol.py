@@ -1,4 +1,4 @@
-"""The Open Inference Protocol, version 2: names and forms are the protocol's, not ours."""
+"""The Open Inference Protocol, version 2; the protocol defines names and types."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ Datatype = Literal["BYTES", "FP32", "INT64"]
 InputName = Literal["images", "embeddings"]
 OutputName = Literal["cluster_id", "label", "probability", "probabilities", "error"]
 Dimension = Annotated[int, Field(ge=0, le=2**63 - 1)]
-_MOST_MICROSECONDS = 3600 * 10**6
+_MAX_MICROSECONDS = 3600 * 10**6
 
 
 class ServerMetadata(BaseModel):
@@ -23,28 +23,30 @@ class ServerLive(BaseModel):
 
 class ServerReady(BaseModel):
     ready: bool
-    error: str | None = Field(default=None, description="What is missing; `/readyz` says more.")
+    error: str | None = Field(
+        default=None, description="The failed checks; `/readyz` has the details."
+    )
 
 
 class TensorMetadata(BaseModel):
     name: str
     datatype: Datatype
-    shape: list[int] = Field(description="-1 where the length is the request's.")
+    shape: list[int] = Field(description="-1 where the request decides the length.")
 
 
 class ModelParameters(BaseModel):
-    version: str = Field(description="The one that this address stands for now.")
+    version: str = Field(description="The version that the reference means now.")
     backbone: str
     feature_dim: int
     n_clusters: int
-    labels: list[str] = Field(description="Of the columns of `probabilities`.")
+    labels: list[str] = Field(description="Labels of the columns of `probabilities`.")
 
 
 class ModelMetadata(BaseModel):
     name: str
     versions: list[str]
     platform: Literal["temi"] = "temi"
-    inputs: list[TensorMetadata] = Field(description="A request has exactly one of them.")
+    inputs: list[TensorMetadata] = Field(description="A request contains exactly one of them.")
     outputs: list[TensorMetadata]
     parameters: ModelParameters
 
@@ -59,7 +61,7 @@ class InferInputParameters(BaseModel):
         default=None,
         ge=0,
         strict=True,
-        description="Instead of `data`: so many bytes after the JSON are the tensor.",
+        description="Instead of `data`: the number of bytes of the tensor after the JSON.",
     )
 
 
@@ -72,12 +74,12 @@ class InferInput(BaseModel):
     parameters: InferInputParameters | None = None
     data: list[Any] | None = Field(
         default=None,
-        description="Images as base64, or numbers, row by row or as one flat list.",
+        description="Images in base64, or numbers as rows or as one flat list.",
     )
 
 
 class InferOutputParameters(BaseModel):
-    model_config = ConfigDict(extra="forbid")  # what changes an answer must not be passed over
+    model_config = ConfigDict(extra="forbid")  # an unknown parameter must not be ignored
 
     binary_data: bool | None = None
 
@@ -89,39 +91,39 @@ class InferOutput(BaseModel):
 
 class InferParameters(BaseModel):
     binary_data_output: bool = Field(
-        default=False, description="Answer with binary tensors where `outputs` does not say."
+        default=False, description="Use binary tensors for outputs without `binary_data`."
     )
     timeout: int | None = Field(
         default=None,
         ge=0,
-        le=_MOST_MICROSECONDS,
-        description="Microseconds to give up after; the server may be stricter.",
+        le=_MAX_MICROSECONDS,
+        description="Microseconds; the server may have a shorter limit.",
     )
 
 
 class InferRequest(BaseModel):
-    id: str | None = Field(default=None, max_length=1000, description="Comes back as it is.")
+    id: str | None = Field(default=None, max_length=1000, description="Returned in the response.")
     parameters: InferParameters | None = None
     inputs: list[InferInput] = Field(min_length=1, max_length=1)
     outputs: list[InferOutput] | None = Field(
-        default=None, max_length=100, description="The outputs to answer with; all if left out."
+        default=None, max_length=100, description="The outputs of the response; by default all."
     )
 
 
-class InferAnswerParameters(BaseModel):
+class InferResponseParameters(BaseModel):
     binary_data_size: int
 
 
-class InferAnswerOutput(BaseModel):
+class InferResponseOutput(BaseModel):
     name: OutputName
     datatype: Datatype
     shape: list[int]
-    parameters: InferAnswerParameters | None = None
+    parameters: InferResponseParameters | None = None
     data: list[Any] | None = None
 
 
-class InferAnswer(BaseModel):
+class InferResponse(BaseModel):
     model_name: str
     model_version: str
     id: str | None = None
-    outputs: list[InferAnswerOutput]
+    outputs: list[InferResponseOutput]

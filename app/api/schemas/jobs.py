@@ -16,9 +16,9 @@ class JobProgress(BaseModel):
     stage: str | None
     stages: list[str]
     completed: int
-    total: int = Field(description="0 while it is not known.")
-    rate: float | None = Field(description="Items a second in this stage.")
-    eta_seconds: float | None = Field(description="Until the end of this stage.")
+    total: int = Field(description="0 while unknown.")
+    rate: float | None = Field(description="Items per second in this stage.")
+    eta_seconds: float | None = Field(description="Seconds until the end of this stage.")
 
 
 class JobCounts(BaseModel):
@@ -29,7 +29,7 @@ class JobCounts(BaseModel):
 
 class JobEstimate(BaseModel):
     memory_bytes: int = Field(
-        description="Of its training at its peak, without files that are only mapped."
+        description="Peak memory of the training, without memory-mapped files."
     )
 
 
@@ -38,17 +38,20 @@ class Job(BaseModel):
     kind: JobKind
     status: JobStatus
     dataset_id: str
-    config: dict[str, Any] = Field(description="As it was frozen when the job was created.")
-    priority: int = Field(default=0, description="Higher runs sooner, among one's own.")
-    webhook_url: str | None = Field(default=None, description="Told when the job ends.")
+    config: dict[str, Any] = Field(description="The configuration, fixed when the job was created.")
+    priority: int = Field(default=0, description="Your jobs with a higher priority run first.")
+    webhook_url: str | None = Field(
+        default=None, description="Gets a signed request when the job ends."
+    )
     progress: JobProgress
     counts: JobCounts
-    timings: dict[str, Any] = Field(description="Seconds of each stage that has ended.")
+    timings: dict[str, Any] = Field(description="Seconds of each finished stage.")
     estimate: JobEstimate | None = Field(
-        default=None, description="What its training will take; null for jobs without one."
+        default=None, description="Resources of the training; null for jobs that do not train."
     )
     created_by: str | None = Field(
-        default=None, description="Id of the key that started it; null: none, or the settings' own."
+        default=None,
+        description="Id of the key that created it; null: none, or the settings' key.",
     )
     created_at: datetime
     started_at: datetime | None

@@ -17,7 +17,7 @@ class ModelRef(BaseModel):
 
 class Model(BaseModel):
     name: str
-    latest_version: int = Field(description="The newest version that was not deleted.")
+    latest_version: int = Field(description="The newest version that is not deleted.")
     aliases: dict[str, int]
     created_at: datetime
 
@@ -36,7 +36,9 @@ class ModelVersion(BaseModel):
     name: str
     version: int
     clustering_id: str | None = Field(description="Null if the version was imported.")
-    job_id: str | None = Field(description="Null if it was imported, or once the job was deleted.")
+    job_id: str | None = Field(
+        description="Null if the version was imported or the job was deleted."
+    )
     files: dict[str, str] = Field(description="SHA-256 of each file.")
     manifest: dict[str, Any]
     created_at: datetime
@@ -56,11 +58,66 @@ class AliasChange(BaseModel):
     number: int = Field(description="1, 2, ... over all aliases of the model, without gaps.")
     alias: str
     kind: Literal["set", "rollback", "remove"]
-    before: int | None = Field(description="The version it pointed to; null if it was new.")
-    version: int | None = Field(description="The version it points to since; null if removed.")
-    changed_by: str | None = Field(description="Name of the API key; null if none was needed.")
+    before: int | None = Field(
+        description="The version before the change; null if the alias was new."
+    )
+    version: int | None = Field(
+        description="The version after the change; null if the alias was removed."
+    )
+    changed_by: str | None = Field(description="Name of the API key; null if no key was required.")
     changed_at: datetime
 
     @classmethod
     def of(cls, row: tables.ModelAliasChange) -> "AliasChange":
         return cls(**shown_fields(cls, row))
+
+
+class Difference(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    path: str = Field(examples=["config.n_heads"])
+    left: Any = Field(description="Null if the left version does not have this entry.")
+    right: Any = Field(description="Null if the right version does not have this entry.")
+
+
+class Movement(BaseModel):
+    """Images of a left cluster that are outside of its best match in the right clustering."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    left_cluster_id: int
+    left_label: str
+    right_cluster_id: int
+    right_label: str
+    images: int
+
+
+class Agreement(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    dataset_id: str
+    left_clustering_id: str
+    right_clustering_id: str
+    images: int = Field(description="Images in both clusterings; the scores are null without any.")
+    same_cluster: float | None = Field(
+        description="Share of images in matching clusters, with a one-to-one matching."
+    )
+    adjusted_rand_index: float | None
+    normalized_mutual_information: float | None
+    movements: list[Movement] = Field(description="The 50 largest, largest first.")
+
+
+class Comparison(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    name: str
+    left: int
+    right: int
+    configuration: list[Difference] = Field(description="Differences between the manifests.")
+    metrics: list[Difference] = Field(
+        description="Metrics of both versions, each on its own dataset."
+    )
+    cluster_names: list[Difference] = Field(
+        description="Clusters with different current names; the path is the cluster id."
+    )
+    assignments: Agreement

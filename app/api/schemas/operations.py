@@ -1,4 +1,4 @@
-"""Edits of a clustering, one schema a kind."""
+"""Operations on a clustering, one schema per kind."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -22,6 +22,7 @@ def _printable(label: str) -> str:
     return label
 
 
+OperationKind = Literal["rename", "merge", "split", "move", "exclude", "undo"]
 ClusterId = Annotated[int, Field(ge=0, lt=2**31)]
 Label = Annotated[
     str,
@@ -38,7 +39,7 @@ class _Create(BaseModel):
 
 
 class RenameCreate(_Create):
-    """Give a cluster a name."""
+    """Rename a cluster."""
 
     kind: Literal["rename"]
     cluster_id: ClusterId
@@ -46,16 +47,18 @@ class RenameCreate(_Create):
 
 
 class MergeCreate(_Create):
-    """Put all images of some clusters into one of them."""
+    """Merge clusters into one of them."""
 
     kind: Literal["merge"]
     cluster_ids: list[ClusterId] = Field(min_length=2, max_length=10_000, examples=[[3, 7]])
-    into: ClusterId | None = Field(default=None, description="One of them; by default the largest.")
-    label: Label | None = Field(default=None, description="A new name for it.")
+    into: ClusterId | None = Field(
+        default=None, description="One of `cluster_ids`; by default the largest."
+    )
+    label: Label | None = Field(default=None, description="A new name of the merged cluster.")
 
 
 class SplitCreate(_Create):
-    """Divide a cluster by what its images look like. The largest part keeps its id."""
+    """Split a cluster by the similarity of its images. The largest part keeps its id."""
 
     kind: Literal["split"]
     cluster_id: ClusterId
@@ -64,12 +67,12 @@ class SplitCreate(_Create):
 
 
 class MoveCreate(_Create):
-    """Put images, also excluded ones, into a cluster, or into a new one."""
+    """Move images, also excluded ones, to an existing or a new cluster."""
 
     kind: Literal["move"]
     image_ids: ImageIds
     cluster_id: ClusterId | None = None
-    new_cluster: Label | None = Field(default=None, description="Name of a cluster to be made.")
+    new_cluster: Label | None = Field(default=None, description="Name of a new cluster.")
 
     @model_validator(mode="after")
     def _one_target(self) -> "MoveCreate":
@@ -79,14 +82,14 @@ class MoveCreate(_Create):
 
 
 class ExcludeCreate(_Create):
-    """Take images out of the clustering. `move` or `undo` brings them back."""
+    """Exclude images from the clustering. `move` or `undo` reverts it."""
 
     kind: Literal["exclude"]
     image_ids: ImageIds
 
 
 class UndoCreate(_Create):
-    """Take back the newest operation that still holds; again, the one before it."""
+    """Undo the newest operation that is not undone yet."""
 
     kind: Literal["undo"]
 
@@ -98,15 +101,15 @@ OperationCreate = Annotated[
 
 
 class Operation(BaseModel):
-    revision: int = Field(description="Of the clustering after it.")
-    kind: Literal["rename", "merge", "split", "move", "exclude", "undo"]
+    revision: int = Field(description="Revision of the clustering after the operation.")
+    kind: OperationKind
     arguments: dict[str, Any] = Field(
-        description="As they took effect; of images only how many were named."
+        description="The arguments that took effect; only the number of the images."
     )
-    moved: int = Field(description="Images that are elsewhere now.")
-    new_cluster_ids: list[int] = Field(description="Clusters that it made.")
-    undoes: int | None = Field(description="The revision that it took back.")
-    undone_by: int | None = Field(description="The revision that took it back.")
+    moved: int = Field(description="Number of images that were moved.")
+    new_cluster_ids: list[int] = Field(description="Clusters that it created.")
+    undoes: int | None = Field(description="The revision that this operation has undone.")
+    undone_by: int | None = Field(description="The revision that has undone this operation.")
     created_at: datetime
 
     @classmethod

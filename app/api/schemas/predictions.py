@@ -1,4 +1,4 @@
-"""Labels for new images."""
+"""Predictions."""
 
 from typing import Annotated
 
@@ -12,17 +12,19 @@ _DATASET = "ds_01k9z3m4q5r6s7t8v9w0x1y2z3"
 
 
 class PredictOptions(BaseModel):
-    """In the query of a request."""
+    """Query parameters of `:predict`."""
 
-    top_k: int = Field(default=3, ge=1, le=100, description="Likeliest clusters to list.")
+    top_k: int = Field(
+        default=3, ge=1, le=100, description="Number of most probable clusters to list."
+    )
     probabilities: bool = Field(
-        default=False, description="List the probability of every cluster, too."
+        default=False, description="List the probabilities of all clusters, too."
     )
     deadline_seconds: float | None = Field(
         default=None,
         gt=0,
         le=3600,
-        description="Give up after this time; the server may be stricter.",
+        description="Time limit; the server may have a shorter one.",
     )
 
 
@@ -30,11 +32,11 @@ _Features = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(
 
 
 class PredictBody(BaseModel):
-    """One of the three."""
+    """Exactly one of the three fields."""
 
     model_config = ConfigDict(extra="forbid")
 
-    # The first mistake ends the check: a million of them would take far more room than the body.
+    # Stops at the first error: a million errors would take far more memory than the body.
     image_ids: (
         Annotated[list[Annotated[str, Field(max_length=40)]], Field(fail_fast=True)] | None
     ) = Field(
@@ -43,13 +45,13 @@ class PredictBody(BaseModel):
     dataset_id: str | None = Field(
         default=None,
         max_length=40,
-        description="Every image of a dataset: answers 202 with a job.",
+        description="All images of a dataset; the response is 202 with a job.",
         examples=[_DATASET],
     )
     embeddings: Annotated[list[_Features], Field(fail_fast=True)] | None = Field(
         default=None,
         min_length=1,
-        description="Features of the model's own backbone, as long as its `feature_dim`.",
+        description="Features of the model's backbone, each with `feature_dim` numbers.",
     )
 
     @model_validator(mode="after")
@@ -67,17 +69,15 @@ class ClusterProbability(BaseModel):
 
 
 class Prediction(BaseModel):
-    image: str = Field(
-        description="The file's name in the request, the image's id, or the embedding's number."
-    )
+    image: str = Field(description="File name in the request, image id, or index of the embedding.")
     cluster_id: int | None
-    label: str | None = Field(description="What people call the cluster now.")
+    label: str | None = Field(description="The current name of the cluster.")
     probability: float | None
     top_k: list[ClusterProbability]
     probabilities: list[float] | None = Field(
-        default=None, description="Of every cluster, if asked for."
+        default=None, description="Probabilities of all clusters, if requested."
     )
-    error: ErrorInfo | None = Field(description="Why this one image could not be read.")
+    error: ErrorInfo | None = Field(description="Why the image could not be read.")
 
 
 class Predictions(BaseModel):
@@ -88,11 +88,11 @@ class Predictions(BaseModel):
 class LoadedModel(BaseModel):
     model: ModelRef
     backend: str = Field(
-        description="What computes its features: `onnx` on a CPU, `torch` on a GPU and for "
+        description="Inference backend: `onnx` on a CPU, `torch` on a GPU and for "
         "backbones that ONNX Runtime cannot run.",
         examples=["onnx"],
     )
-    precision: str = Field(description="As declared by the model.", examples=["float32"])
+    precision: str = Field(description="Precision of the model.", examples=["float32"])
 
 
 class Serving(BaseModel):

@@ -1,4 +1,4 @@
-"""Where a dataset's images come from, if not in the request itself."""
+"""Sources of images that are not in the request itself."""
 
 from typing import Annotated, Literal
 
@@ -6,10 +6,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.schemas.datasets import DatasetName
 
+SourceType = Literal["upload", "folder", "objects", "urls"]
 LabelsFrom = Annotated[
     Literal["none", "folder", "manifest"],
     Field(
-        description="`folder`: an image's folder is its label. `manifest`: a manifest.csv or "
+        description="`folder`: the folder of an image is its label. `manifest`: a manifest.csv or "
         "manifest.jsonl at the root of the source gives labels and metadata. Labels are used for "
         "metrics only."
     ),
@@ -17,7 +18,7 @@ LabelsFrom = Annotated[
 
 
 class UploadSource(BaseModel):
-    """A finished resumable upload of an archive. It is used up by this."""
+    """A finished resumable upload of an archive. It can be used once."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -26,7 +27,7 @@ class UploadSource(BaseModel):
 
 
 class FolderSource(BaseModel):
-    """A folder of the server, below one that its settings allow."""
+    """A folder on the server, inside of a folder that the settings allow."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -35,7 +36,7 @@ class FolderSource(BaseModel):
 
 
 class ObjectsSource(BaseModel):
-    """A prefix in an S3-compatible store, below one that the settings allow."""
+    """A prefix in an S3-compatible store, inside of a prefix that the settings allow."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -44,7 +45,7 @@ class ObjectsSource(BaseModel):
 
 
 class UrlsSource(BaseModel):
-    """Public web addresses, if the settings allow them."""
+    """Public URLs, if the settings allow them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,7 +61,7 @@ Source = Annotated[
 
 
 class ImagesCreate(BaseModel):
-    """Images from somewhere else into a dataset."""
+    """Images of a source for a dataset."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -70,17 +71,17 @@ class ImagesCreate(BaseModel):
     source: Source
     labels_from: LabelsFrom = "none"
     priority: int = Field(
-        default=0, ge=-100, le=100, description="Higher runs sooner, among one's own."
+        default=0, ge=-100, le=100, description="Your jobs with a higher priority run first."
     )
     webhook_url: str | None = Field(
         default=None,
         max_length=2000,
-        description="Told, signed, when the job ends. Its host must be allowed by the server.",
+        description="Gets a signed request when the job ends. The server must allow the host.",
     )
 
 
 class DatasetCreate(ImagesCreate):
-    """A dataset of images from somewhere else."""
+    """A new dataset with the images of a source."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -10,21 +10,21 @@ from app.core.platform import tables
 
 
 class Worker(BaseModel):
-    """A process that does jobs."""
+    """A process that runs jobs."""
 
     name: str = Field(examples=["gpu-1:4711"])
     host: str = Field(examples=["gpu-1"])
     pid: int
     takes: list[Literal["cpu", "gpu", "bfloat16"]] = Field(
-        description="`cpu`: ingest, map, export and shares of mining. `gpu`: all that trains or "
-        "embeds. `bfloat16`: jobs of that precision, for which its hardware has instructions."
+        description="`cpu`: ingest, map, export, shards of mining. `gpu`: training and embedding. "
+        "`bfloat16`: jobs of that precision, if the hardware supports it."
     )
     device: str = Field(examples=["NVIDIA L4"])
     version: str = Field(examples=["0.1.0"])
     started_at: datetime
-    seen_at: datetime = Field(description="When it was last heard of.")
-    busy: bool = Field(description="It works on a job, its own or another worker's.")
-    job_id: str | None = Field(description="Null: it rests, or the job is not yours.")
+    seen_at: datetime = Field(description="Time of the last heartbeat.")
+    busy: bool = Field(description="It works on a job or on a shard of another worker's job.")
+    job_id: str | None = Field(description="Null: it is idle, or the job is not yours.")
     stage: str | None
 
     @classmethod

@@ -1,1 +1,1 @@
-"""Who may do what, how much of it, and who did what."""
+"""API keys, rate limits and quotas."""

@@ -1,11 +1,11 @@
-"""API keys: made, listed, revoked. A key is shown once; only its SHA-256 is stored."""
+"""API keys: create, list, revoke. A key is shown once; only its SHA-256 is stored."""
 
 import hashlib
 import re
 import secrets
 from collections.abc import Sequence
 
-from sqlalchemy import inspect, select
+from sqlalchemy import Select, inspect, select
 from sqlalchemy.orm import Session
 
 from app.core.platform.actor import SCOPES
@@ -15,7 +15,7 @@ from app.core.platform.errors import InvalidRequest, NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.tables import ApiKey
 
-_PREFIX = "temi_"  # tells people, and programs that look for leaked secrets, what it is
+_PREFIX = "temi_"  # lets people and secret scanners recognize it
 _RANDOM_BYTES = 32
 _FORM = re.compile(rf"{_PREFIX}[A-Za-z0-9_-]{{43}}")
 _TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -32,7 +32,7 @@ def create_key(
     requests_per_minute: int | None = None,
     storage_bytes: int | None = None,
 ) -> tuple[ApiKey, str]:
-    """The row, and the key itself, which nobody can find out again."""
+    """Returns the row and the key itself, which is not stored."""
     if not _TENANT.fullmatch(tenant):
         raise InvalidRequest.field(
             "tenant", "use 1 to 64 of a-z, 0-9, '.', '_', '-', starting with a letter or digit"
@@ -58,8 +58,13 @@ def create_key(
     return key, text
 
 
+def select_keys(tenant: str) -> Select[ApiKey]:
+    """Keys of the tenant, revoked ones included."""
+    return select(ApiKey).where(ApiKey.tenant == tenant)
+
+
 def revoke_key(session: Session, key_id: str, *, tenant: str | None = None) -> ApiKey:
-    """For good. With `tenant`, only a key of that tenant is found."""
+    """Revokes a key permanently. With `tenant`, only a key of that tenant."""
     query = select(ApiKey).where(ApiKey.id == key_id).with_for_update()
     key = session.scalar(query if tenant is None else query.where(ApiKey.tenant == tenant))
     if key is None:
@@ -71,12 +76,12 @@ def revoke_key(session: Session, key_id: str, *, tenant: str | None = None) -> A
 
 
 def has_keys(session: Session) -> bool:
-    """Also revoked ones: revoking the last key must not open the service to everybody."""
+    """Counts revoked keys, too: revoking the last key must not open the service."""
     return session.scalar(select(ApiKey.id).limit(1)) is not None
 
 
 def database_has_keys(db: Database) -> bool:
-    """The same of a database that may have no tables yet."""
+    """As `has_keys`, for a database that may have no tables yet."""
     with db.read() as session:
         tables = inspect(session.connection()).get_table_names()
         return ApiKey.__tablename__ in tables and has_keys(session)

@@ -1,7 +1,11 @@
-"""How often a key may ask: so many requests in any minute that ends now."""
+"""Limits of a key: requests per minute, and long responses that are open at once."""
 
 import math
+import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 
 import structlog
@@ -13,15 +17,17 @@ from limits.strategies import MovingWindowRateLimiter
 from app.core.platform.actor import Actor
 from app.core.platform.errors import RateLimited
 
-_REDIS_SECONDS = 0.25  # a request waits no longer than this for the shared counts
-_LOCAL_SECONDS = 10.0  # for which Redis is left alone once it has failed
+_REDIS_SECONDS = 0.25  # the longest that a request waits for the shared counts
+_LOCAL_SECONDS = 10.0  # without another attempt after Redis has failed
+_CLOSED_SECONDS = 5  # after which another long response may have ended
 log = structlog.get_logger()
 
 
 class RateLimits:
-    """Counted in this process, or in the broker's Redis for all processes together.
+    """Counts requests in a sliding minute, in the broker's Redis if there is one.
 
-    If Redis is away each process counts for itself: a limit is never a reason to fail.
+    Without Redis, or while it cannot be reached, each process counts for itself: a request never
+    fails because of the counter.
     """
 
     def __init__(self, broker_url: str) -> None:
@@ -30,26 +36,26 @@ class RateLimits:
         self._local_until = 0.0
 
     def hit(self, actor: Actor) -> None:
-        """Count a request of this key, or refuse it. Waits for Redis if the counts are shared."""
+        """Counts a request of this key; raises RateLimited. Blocks on Redis if `is_shared`."""
         if actor.requests_per_minute is None:
             return
-        wait = self._seconds_to_wait(actor, actor.requests_per_minute)
+        wait = self._retry_after(actor, actor.requests_per_minute)
         if wait is not None:
             raise RateLimited(
-                f"This key may send {actor.requests_per_minute} requests a minute.",
+                f"This key may send {actor.requests_per_minute} requests per minute.",
                 retry_after=wait,
             )
 
-    def _seconds_to_wait(self, actor: Actor, limit: int) -> int | None:
+    def _retry_after(self, actor: Actor, limit: int) -> int | None:
         if not self.is_shared or time.monotonic() < self._local_until:
-            return _try(self._local, actor, limit)
+            return _hit(self._local, actor, limit)
         try:
-            return _try(self._shared, actor, limit)
+            return _hit(self._shared, actor, limit)
         except StorageError as error:
             if self._local_until == 0.0:
-                log.warning("rate_limits_not_shared", reason=str(error.storage_error))
+                log.warning("rate_limit_redis_failed", reason=str(error.storage_error))
             self._local_until = time.monotonic() + _LOCAL_SECONDS
-            return _try(self._local, actor, limit)
+            return _hit(self._local, actor, limit)
 
     @cached_property
     def _local(self) -> MovingWindowRateLimiter:
@@ -67,10 +73,39 @@ class RateLimits:
         return MovingWindowRateLimiter(storage)
 
 
-def _try(limiter: MovingWindowRateLimiter, actor: Actor, limit: int) -> int | None:
-    """None, or the seconds until the oldest request of the minute no longer counts."""
+def _hit(limiter: MovingWindowRateLimiter, actor: Actor, limit: int) -> int | None:
+    """Counts a request; returns None, or the seconds until the next one is allowed."""
     item, key = RateLimitItemPerMinute(limit), str(actor.key_id)
     if limiter.hit(item, key):
         return None
     free_at = limiter.get_window_stats(item, key).reset_time
     return max(1, math.ceil(free_at - time.time()))
+
+
+class OpenResponseLimit:
+    """Limits the long responses that a key has open at once in this process."""
+
+    def __init__(self, what: str, limit: int) -> None:
+        self._what = what
+        self._limit = limit
+        self._open: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def acquire(self, owner: str) -> Iterator[None]:
+        """Counts a response while it is open; raises RateLimited if the owner has too many."""
+        with self._lock:
+            if self._open[owner] >= self._limit:
+                raise RateLimited(
+                    f"This key has {self._limit} {self._what} open, which is the limit. Close "
+                    "one, or wait until one has ended.",
+                    retry_after=_CLOSED_SECONDS,
+                )
+            self._open[owner] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open[owner] -= 1
+                if not self._open[owner]:
+                    del self._open[owner]

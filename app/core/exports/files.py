@@ -2,7 +2,7 @@
 
 import re
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from app.core.exports.formats import FORMATS
@@ -26,6 +26,11 @@ def get_export(session: Session, tenant: str, export_id: str) -> Export:
     if found is None:
         raise NotFound(f"There is no export {export_id}.")
     return found
+
+
+def select_exports(tenant: str, clustering_id: str | None) -> Select[Export]:
+    query = select(Export).where(Export.tenant == tenant)
+    return query.where(Export.clustering_id == clustering_id) if clustering_id else query
 
 
 def delete_export(db: Database, storage: Storage, tenant: str, export_id: str) -> None:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.core.platform.clock import db_now
-from app.core.platform.tables import Worker
+from app.core.platform.tables import Job, Worker
 
 _SILENT_LEASES = 3.0  # by then its job is another worker's
 
@@ -63,3 +63,9 @@ def count_idle(session: Session, needs: str, lease_seconds: float) -> int:
         select(Worker.takes).where(Worker.job_id.is_(None), is_alive(lease_seconds))
     )
     return sum(needs in takes for takes in idle)
+
+
+def select_workers(tenant: str, lease_seconds: float) -> Select[Worker, str]:
+    """Workers that are alive, each with the id of its job if that is the tenant's."""
+    own_job = and_(Job.id == Worker.job_id, Job.tenant == tenant)
+    return select(Worker, Job.id).outerjoin(Job, own_job).where(is_alive(lease_seconds))

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Select, event, select
 from sqlalchemy.orm import Session
 
 from app.core.platform.actor import Actor
@@ -89,3 +89,13 @@ def _entry(request: CurrentRequest) -> AuditEntry:
         path=request.path,
         request_id=request.request_id,
     )
+
+
+def select_entries(tenant: str, *, key_id: str | None, since: float | None) -> Select[AuditEntry]:
+    query = select(AuditEntry).where(AuditEntry.tenant == tenant)
+    if key_id:
+        query = query.where(AuditEntry.key_id == key_id)
+    if since is not None:
+        # Times are shown rounded to microseconds: the one that was shown must be found again.
+        query = query.where(AuditEntry.at >= since - 1e-6)
+    return query

@@ -1,4 +1,4 @@
-"""The metric with the version of this installation."""
+"""The version of this installation."""
 
 import platform
 from collections.abc import Iterator
@@ -9,9 +9,13 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 
+def package_version() -> str:
+    return version("temi-service")
+
+
 class _BuildInfo(Collector):
     def __init__(self, process: str) -> None:
-        self._values = [process, version("temi-service"), platform.python_version()]
+        self._values = [process, package_version(), platform.python_version()]
 
     def collect(self) -> Iterator[Metric]:
         labels = ["process", "version", "python"]
@@ -23,5 +27,5 @@ class _BuildInfo(Collector):
 
 
 def build_info(registry: CollectorRegistry, process: str) -> None:
-    """Registers a gauge that is always 1; its labels have the versions."""
+    """Registers a gauge that is always 1; its labels are the process and its versions."""
     registry.register(_BuildInfo(process))

@@ -1,7 +1,7 @@
-"""Models that answer: from the files of a version to labels for new images.
+"""Online prediction: from the files of a model version to labels for new images.
 
-`client` is the API's side; `process`, `predictor`, `batching` and `models` are that of the process
-which computes; `ipc` and `messages` go between them. `references` resolves a name to a version.
+`client` runs in the API; `process`, `predictor`, `batching` and `models` run in the prediction
+process; `ipc` and `messages` connect them. `resolver` maps a model reference to a version.
 """
 
 from app.core.models.files import BACKBONE_FILE, MODEL_FILE, ModelFiles, load_model

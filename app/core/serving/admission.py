@@ -1,7 +1,7 @@
-"""Which predict requests may come in: bounds on what waits and what arrives keep memory flat.
+"""Admission control for predict requests: limits on what waits and what arrives bound the memory.
 
-A request holds images and bytes of the queue from when its body is complete. Until then only its
-bytes count, against a bound of their own: a body that never ends takes no place from others.
+A request takes images and bytes of the queue once its body is complete. Until then only its bytes
+count, against a limit of their own: a body that never ends takes no capacity from others.
 """
 
 import threading
@@ -12,22 +12,22 @@ from contextlib import contextmanager
 
 from app.core.platform.errors import QueueFull
 
-_RETRY_SECONDS = 3.0  # a key that was refused comes back within this time, by its Retry-After
+_RETRY_SECONDS = 3.0  # a refused client retries within this time, by its Retry-After
 _FULL = "Too many predictions are waiting; try again in a moment."
 
 
 class Budget:
-    """So much of one thing for all requests; one key gets a share of it while another waits."""
+    """A limit for all requests together; a key gets a share of it while another key waits."""
 
     def __init__(self, limit: int, share: float = 1.0) -> None:
         self.limit = limit
         self.total = 0
         self._share = max(1, int(limit * share))
         self._by_key: Counter[str] = Counter()
-        self._refused: tuple[str, float] = ("", 0.0)  # the last key, and when
+        self._refused: tuple[str, float] = ("", 0.0)  # the last key that was refused, and when
 
     def fits(self, key: str, own: int, amount: int) -> bool:
-        """`own` is what the same request holds already; one that is alone always fits."""
+        """`own` is what the same request has already; a request that is alone always fits."""
         refused = self._other_was_refused(key)
         if own == self.total and not refused:
             return True
@@ -79,19 +79,22 @@ class Admission:
         return self._arriving.total
 
     @contextmanager
-    def enter(self, key: str = "") -> Iterator["Reservation"]:
-        """For one request of this key; it holds nothing yet. QueueFull if no image would fit."""
-        place = Reservation(self, key)
+    def reserve(self, key: str = "") -> Iterator["Reservation"]:
+        """Opens an empty reservation for a request of this key, and releases it at the end.
+
+        Raises QueueFull if not even one image would fit.
+        """
+        reservation = Reservation(self, key)
         with self._lock:
-            place._check(self._images, 0, 1)
+            reservation._check(self._images, 0, 1)
         try:
-            yield place
+            yield reservation
         finally:
-            place.leave()
+            reservation.release()
 
 
 class Reservation:
-    """What one request takes up."""
+    """The capacity that one request uses."""
 
     def __init__(self, admission: Admission, key: str) -> None:
         self._admission = admission
@@ -100,24 +103,24 @@ class Reservation:
         self.bytes = 0
         self.arriving_bytes = 0
 
-    def receive(self, bytes_: int) -> None:
-        """More of a body that is not complete, or QueueFull."""
+    def add_arriving(self, bytes_: int) -> None:
+        """Adds a part of a body that is not complete; raises QueueFull if it does not fit."""
         admission = self._admission
         with admission._lock:
             self._check(admission._arriving, self.arriving_bytes, bytes_)
             admission._arriving.add(self._key, bytes_)
             self.arriving_bytes += bytes_
 
-    def arrived(self, *, images: int) -> None:
-        """The body is complete: it waits from now on, or QueueFull."""
+    def enqueue_body(self, *, images: int) -> None:
+        """Moves the complete body from the arriving bytes to the queue; QueueFull if it is full."""
         arrived = self.arriving_bytes
-        self.take(images=images, bytes_=arrived)
+        self.add(images=images, bytes_=arrived)
         with self._admission._lock:
             self._admission._arriving.add(self._key, -arrived)
             self.arriving_bytes -= arrived
 
-    def take(self, *, images: int = 0, bytes_: int = 0) -> None:
-        """More of the queue, or QueueFull."""
+    def add(self, *, images: int = 0, bytes_: int = 0) -> None:
+        """Adds to what the request has in the queue; raises QueueFull if it does not fit."""
         admission = self._admission
         with admission._lock:
             # Alone in both, or in neither: the bytes of one image may fill the queue.
@@ -130,7 +133,7 @@ class Reservation:
             self.images += images
             self.bytes += bytes_
 
-    def leave(self) -> None:
+    def release(self) -> None:
         admission = self._admission
         with admission._lock:
             admission._images.add(self._key, -self.images)

@@ -1,11 +1,11 @@
-"""Threads that take what waits, a batch at a time.
+"""Dynamic batching: worker threads take what waits, one batch at a time.
 
-Images are decoded before they wait for a batch, by other processes: one that takes long, or cannot
-be decoded, delays neither the batch that it would have been in nor those behind it.
+Images are decoded by other processes before they wait for a batch: an image that takes long, or
+cannot be decoded, delays neither its batch nor those behind it.
 
-Nobody waits for a batch to fill up: a free lane takes at once whatever is there. One request
-alone gets all cores; when many come, each lane computes a batch of its own on one core, which
-is the fastest way to get through a crowd.
+A batch does not wait to fill up: a free thread takes at once what is there. A single request gets
+all cores; under load each thread computes a batch of its own on one core, which gives the highest
+throughput.
 """
 
 import math
@@ -25,7 +25,13 @@ from app.core.platform.errors import (
     PredictorUnavailable,
     ServiceError,
 )
-from app.core.serving.messages import Batch, Outcome, PredictFailure, PredictRequest, PredictResult
+from app.core.serving.messages import (
+    BatchStats,
+    Outcome,
+    PredictFailure,
+    PredictRequest,
+    PredictResult,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,33 +41,33 @@ if TYPE_CHECKING:
 
 Decode = Callable[[bytes, "Preprocessing"], "Tensor"]
 """An image's bytes to pixels (S, S, 3) in uint8; ImageRejected if they cannot be decoded."""
-_FEATURES = "features"  # the key of work that needs no backbone
+_FEATURES = "features"  # the queue of requests that need no backbone
 
 
 @dataclass(eq=False)
-class Request:
-    """An ask on its way through the lanes, in pieces."""
+class ScheduledRequest:
+    """A request in the scheduler. Each image is an item of its own; all features are one item."""
 
-    ask: PredictRequest
+    message: PredictRequest
     model: "ServedModel"
-    arrived: float = field(default_factory=time.monotonic)
+    received_at: float = field(default_factory=time.monotonic)
     outcomes: dict[int, Outcome] = field(default_factory=dict)
-    batches: list[Batch] = field(default_factory=list)
-    over: bool = False
+    batches: list[BatchStats] = field(default_factory=list)
+    is_finished: bool = False
 
     @property
-    def pieces(self) -> int:
-        return len(self.ask.images) if self.ask.features is None else 1
+    def item_count(self) -> int:
+        return len(self.message.images) if self.message.features is None else 1
 
     @property
-    def key(self) -> object:
-        """Requests of one key may share a batch."""
-        return self.model.home if self.ask.features is None else _FEATURES
+    def queue_key(self) -> object:
+        """Requests with the same key may share a batch."""
+        return self.model.shared if self.message.features is None else _FEATURES
 
 
 @dataclass(eq=False)
-class _Piece:
-    request: Request
+class _Item:
+    request: ScheduledRequest
     index: int
     pixels: "Tensor | None" = None  # once the image is decoded
 
@@ -71,194 +77,196 @@ class BatchScheduler:
         self._threads = threads
         self._decode = decode
         self._reply = reply
-        self._waiting: dict[object, deque[_Piece]] = {}
+        self._queues: dict[object, deque[_Item]] = {}
         self._busy = 0
-        self._undecoded = 0  # pieces that are decoded or wait for it
-        # Twice as many as decode at once: an image that takes long gives its turn to another.
+        self._undecoded = 0  # items that are being decoded or wait for it
+        # Twice as many as decode at once: a slow image does not hold up the others.
         self._decoders = ThreadPoolExecutor(2 * threads, "decode")
         self._changed = threading.Condition()
         self._closed = False
-        self._lanes = [
-            threading.Thread(target=self._run, name=f"lane-{i}", daemon=True)
+        self._workers = [
+            threading.Thread(target=self._run_worker, name=f"batch-{i}", daemon=True)
             for i in range(threads)
         ]
-        for lane in self._lanes:
-            lane.start()
+        for worker in self._workers:
+            worker.start()
 
-    def put(self, request: Request, *, may_work: bool = False) -> None:
-        """The caller that `may_work` does so at once if there is nothing else to do: to wake up
-        another thread would take longer than to pass on a small picture."""
-        pieces = [_Piece(request, index) for index in range(request.pieces)]
+    def submit(self, request: ScheduledRequest, *, run_inline: bool = False) -> None:
+        """With `run_inline` the calling thread computes a single item if nothing else waits: to
+        wake another thread would take longer than to compute a small image."""
+        items = [_Item(request, index) for index in range(request.item_count)]
         with self._changed:
-            alone = may_work and len(pieces) == 1 and self._is_free and self._undecoded == 0
-            if request.ask.features is None:
-                self._undecoded += len(pieces)
-        if request.ask.features is not None:
-            self._enqueue(pieces[0], may_work=alone)
+            alone = run_inline and len(items) == 1 and self._is_free and self._undecoded == 0
+            if request.message.features is None:
+                self._undecoded += len(items)
+        if request.message.features is not None:
+            self._enqueue(items[0], run_inline=alone)
         elif alone:
-            self._prepare(pieces[0], may_work=True)
+            self._decode_and_enqueue(items[0], run_inline=True)
         else:
-            for piece in pieces:
-                self._decoders.submit(self._prepare, piece)
+            for item in items:
+                self._decoders.submit(self._decode_and_enqueue, item)
 
     @property
     def waiting(self) -> int:
-        """Pieces that are decoded and wait for a batch."""
+        """Items that are decoded and wait for a batch."""
         with self._changed:
-            return sum(map(len, self._waiting.values()))
+            return sum(map(len, self._queues.values()))
 
     @property
     def _is_free(self) -> bool:
-        return self._busy == 0 and not self._waiting
+        return self._busy == 0 and not self._queues
 
-    def _prepare(self, piece: _Piece, *, may_work: bool = False) -> None:
-        """Decodes the piece, which then waits for a batch."""
+    def _decode_and_enqueue(self, item: _Item, *, run_inline: bool = False) -> None:
         try:
-            ready = not self._is_late(piece.request, time.monotonic()) and self._decoded(piece)
+            ready = not self._fail_if_late(item.request, time.monotonic()) and self._decoded(item)
         finally:
             with self._changed:
                 self._undecoded -= 1
         if ready:
-            self._enqueue(piece, may_work=may_work)
+            self._enqueue(item, run_inline=run_inline)
 
-    def _decoded(self, piece: _Piece) -> bool:
-        """False if that gave the piece its outcome, or ended the request."""
-        request = piece.request
+    def _decoded(self, item: _Item) -> bool:
+        """Decodes the item; False if the image was rejected or the request failed."""
+        request = item.request
         try:
-            data = request.ask.images[piece.index]
-            piece.pixels = self._decode(data, request.model.home.backbone.preprocessing)
+            data = request.message.images[item.index]
+            item.pixels = self._decode(data, request.model.shared.backbone.preprocessing)
         except ImageRejected as error:
-            self._record([piece], [error])
-        except Exception as error:  # noqa: BLE001 - the thread must go on, and a caller waits
-            self._end(request, _as_refusal(request, error))
-        return piece.pixels is not None
+            self._record([item], [error])
+        except Exception as error:  # noqa: BLE001 - the thread must go on, and a client waits
+            self._finish(request, _to_failure(request, error))
+        return item.pixels is not None
 
-    def _enqueue(self, piece: _Piece, *, may_work: bool) -> None:
+    def _enqueue(self, item: _Item, *, run_inline: bool) -> None:
         with self._changed:
-            now = may_work and self._is_free
-            if now:
+            run_now = run_inline and self._is_free
+            if run_now:
                 self._busy += 1
             else:
-                self._waiting.setdefault(piece.request.key, deque()).append(piece)
+                self._queues.setdefault(item.request.queue_key, deque()).append(item)
                 self._changed.notify()
-        if now:
-            self._work_as_lane([piece], self._threads)
+        if run_now:
+            self._run_batch([item], self._threads)
 
     def close(self) -> None:
         self._decoders.shutdown(cancel_futures=True)
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        for lane in self._lanes:
-            lane.join()
+        for worker in self._workers:
+            worker.join()
 
-    def _run(self) -> None:
+    def _run_worker(self) -> None:
         while True:
             with self._changed:
-                while not self._closed and (not self._waiting or self._busy >= self._threads):
+                while not self._closed and (not self._queues or self._busy >= self._threads):
                     self._changed.wait()
                 if self._closed:
                     return
-                pieces = self._take()
+                items = self._take_batch()
                 self._busy += 1
-                alone = self._busy == 1 and not self._waiting
-            self._work_as_lane(pieces, self._threads if alone else 1)
+                alone = self._busy == 1 and not self._queues
+            self._run_batch(items, self._threads if alone else 1)
 
-    def _work_as_lane(self, pieces: list[_Piece], threads: int) -> None:
+    def _run_batch(self, items: list[_Item], threads: int) -> None:
+        """The caller has counted itself as busy."""
         try:
-            self._work(pieces, threads)
+            self._compute(items, threads)
         finally:
             with self._changed:
                 self._busy -= 1
-                if self._waiting:
+                if self._queues:
                     self._changed.notify()
 
-    def _take(self) -> list[_Piece]:
-        """From the queue whose first has waited longest; other free lanes get their share."""
-        key = min(self._waiting, key=lambda key: self._waiting[key][0].request.arrived)
-        queue = self._waiting[key]
+    def _take_batch(self) -> list[_Item]:
+        """Takes from the queue whose first item has waited longest, and leaves other free threads
+        their share of it."""
+        key = min(self._queues, key=lambda key: self._queues[key][0].request.received_at)
+        queue = self._queues[key]
         free = max(1, self._threads - self._busy)
-        most = queue[0].request.model.home.batch if key != _FEATURES else 1
-        count = min(most, math.ceil(len(queue) / free))
-        pieces = [queue.popleft() for _ in range(count)]
+        limit = queue[0].request.model.shared.batch_size if key != _FEATURES else 1
+        count = min(limit, math.ceil(len(queue) / free))
+        items = [queue.popleft() for _ in range(count)]
         if not queue:
-            del self._waiting[key]
-        return pieces
+            del self._queues[key]
+        return items
 
-    def _work(self, pieces: list[_Piece], threads: int) -> None:
+    def _compute(self, items: list[_Item], threads: int) -> None:
         started = time.monotonic()
-        ready = [piece for piece in pieces if not self._is_late(piece.request, started)]
+        ready = [item for item in items if not self._fail_if_late(item.request, started)]
         if not ready:
             return
         try:
             outcomes = self._outcomes(ready, threads)
-        except Exception as error:  # noqa: BLE001 - the lane must go on, and somebody waits
-            for piece in ready:
-                self._end(piece.request, _as_refusal(piece.request, error))
+        except Exception as error:  # noqa: BLE001 - the thread must go on, and clients wait
+            for item in ready:
+                self._finish(item.request, _to_failure(item.request, error))
             return
         seconds = time.monotonic() - started
-        wait = started - ready[0].request.arrived
-        batch = Batch(size=len(ready), wait_seconds=wait, compute_seconds=seconds)
-        ready[0].request.batches.append(batch)  # told once, however many share it
+        wait = started - ready[0].request.received_at
+        stats = BatchStats(size=len(ready), wait_seconds=wait, compute_seconds=seconds)
+        ready[0].request.batches.append(stats)  # reported once, however many requests share it
         self._record(ready, outcomes)
 
-    def _record(self, pieces: list[_Piece], outcomes: Sequence[Outcome]) -> None:
+    def _record(self, items: list[_Item], outcomes: Sequence[Outcome]) -> None:
         with self._changed:
-            for piece, outcome in zip(pieces, outcomes, strict=True):
-                piece.request.outcomes[piece.index] = outcome
-            done = [r for r in dict.fromkeys(p.request for p in pieces) if _is_done(r)]
-            for request in done:
-                request.over = True
-        if done:
-            self._reply(*map(_as_answer, done))  # those of one batch travel together
+            for item, outcome in zip(items, outcomes, strict=True):
+                item.request.outcomes[item.index] = outcome
+            complete = [r for r in dict.fromkeys(i.request for i in items) if _is_complete(r)]
+            for request in complete:
+                request.is_finished = True
+        if complete:
+            self._reply(*map(_to_result, complete))  # one message for all requests of the batch
 
-    def _outcomes(self, pieces: list[_Piece], threads: int) -> list[Outcome]:
+    def _outcomes(self, items: list[_Item], threads: int) -> list[Outcome]:
         import torch
 
-        if torch.get_num_threads() != 1:  # several lanes compute at once
+        if torch.get_num_threads() != 1:  # several batches are computed at once
             torch.set_num_threads(1)
-        first = pieces[0].request
-        if first.ask.features is not None:
-            return [first.model.head.predict_proba(first.ask.features)]
-        pixels = torch.stack([piece.pixels for piece in pieces if piece.pixels is not None])
-        features = first.model.home.backbone.embed(pixels, threads).numpy()
-        found: dict[_Piece, Outcome] = {}
-        for model in dict.fromkeys(piece.request.model for piece in pieces):
-            rows = [row for row, piece in enumerate(pieces) if piece.request.model is model]
+        first = items[0].request
+        if first.message.features is not None:
+            return [first.model.head.predict_proba(first.message.features)]
+        pixels = torch.stack([item.pixels for item in items if item.pixels is not None])
+        features = first.model.shared.backbone.embed(pixels, threads).numpy()
+        found: dict[_Item, Outcome] = {}
+        for model in dict.fromkeys(item.request.model for item in items):
+            rows = [row for row, item in enumerate(items) if item.request.model is model]
             for row, probabilities in zip(
                 rows, model.head.predict_proba(features[rows]), strict=True
             ):
-                found[pieces[row]] = probabilities
-        return [found[piece] for piece in pieces]
+                found[items[row]] = probabilities
+        return [found[item] for item in items]
 
-    def _is_late(self, request: Request, now: float) -> bool:
-        if now > request.ask.deadline:
-            error = DeadlineExceeded("Its turn did not come in time; try again in a moment.")
-            self._end(request, PredictFailure(id=request.ask.id, error=error))
-        return request.over
+    def _fail_if_late(self, request: ScheduledRequest, now: float) -> bool:
+        """Fails a request after its deadline; True if the request is finished."""
+        if now > request.message.deadline:
+            error = DeadlineExceeded("The prediction took too long; try again.")
+            self._finish(request, PredictFailure(id=request.message.id, error=error))
+        return request.is_finished
 
-    def _end(self, request: Request, message: PredictResult | PredictFailure) -> None:
+    def _finish(self, request: ScheduledRequest, message: PredictFailure) -> None:
         with self._changed:
-            if request.over:
+            if request.is_finished:
                 return
-            request.over = True
+            request.is_finished = True
         self._reply(message)
 
 
-def _is_done(request: Request) -> bool:
-    return not request.over and len(request.outcomes) == request.pieces
+def _is_complete(request: ScheduledRequest) -> bool:
+    return not request.is_finished and len(request.outcomes) == request.item_count
 
 
-def _as_answer(request: Request) -> PredictResult:
-    outcomes = [request.outcomes[index] for index in range(request.pieces)]
-    if request.ask.features is not None:
+def _to_result(request: ScheduledRequest) -> PredictResult:
+    outcomes = [request.outcomes[index] for index in range(request.item_count)]
+    if request.message.features is not None:
         assert isinstance(outcomes[0], np.ndarray)
         outcomes = list(outcomes[0])
-    return PredictResult(id=request.ask.id, outcomes=outcomes, batches=request.batches)
+    return PredictResult(id=request.message.id, outcomes=outcomes, batches=request.batches)
 
 
-def _as_refusal(request: Request, error: Exception) -> PredictFailure:
+def _to_failure(request: ScheduledRequest, error: Exception) -> PredictFailure:
     if not isinstance(error, ServiceError):
         detail = f"The prediction failed: {type(error).__name__}: {error}"
         error = PredictorUnavailable(detail[:300])
-    return PredictFailure(id=request.ask.id, error=error)
+    return PredictFailure(id=request.message.id, error=error)

@@ -1,4 +1,4 @@
-"""The API's side: one process that computes, started when it is needed and again if it dies."""
+"""The API's side of serving: starts the prediction process on demand, and again if it dies."""
 
 import asyncio
 import itertools
@@ -24,10 +24,9 @@ from app.core.platform.errors import (
     ServiceError,
 )
 from app.core.platform.settings import Settings
-from app.core.serving import process as child
+from app.core.serving import process as prediction_process
 from app.core.serving.admission import Admission
 from app.core.serving.ipc import IpcChannel, pack
-from app.core.serving.loop_lag import ServingObserver
 from app.core.serving.messages import (
     FromProcess,
     Loaded,
@@ -42,24 +41,38 @@ from app.core.serving.messages import (
 )
 from app.core.storage import open_storage
 
-_MOST_SENDS = 2  # of one message: what was under way when a process died is tried once more
+_MAX_SENDS = 2  # of one message: what a process had not answered when it died is sent once more
 _RESTART_SECONDS = 0.5
 _PREPARE_SECONDS = 120.0
-_DIED = "The process that computes died; a new one starts with the next request."
+_DIED = "The prediction process died; a new one starts with the next request."
 log = structlog.get_logger()
 
 Result = list[Outcome] | None
 
 
+class ServingObserver:
+    """Is told what happens, for metrics. This one ignores it."""
+
+    def batch(self, size: int, wait_seconds: float, compute_seconds: float) -> None: ...
+
+    def cache(self, result: str) -> None: ...
+
+    def loaded(self, models: int, bytes_: int) -> None: ...
+
+    def unloaded(self, reason: str) -> None: ...
+
+    def load_seconds(self, seconds: float) -> None: ...
+
+
 @dataclass(frozen=True, eq=False)
-class _Child:
+class _PredictionProcess:
     process: BaseProcess
-    wire: IpcChannel
+    channel: IpcChannel
 
 
 @dataclass(eq=False)
-class _Open:
-    """A message whose answer is still to come."""
+class _Pending:
+    """A message without an answer yet."""
 
     message: ToProcess
     answer: "asyncio.Future[Result]"
@@ -67,11 +80,11 @@ class _Open:
 
 
 class Serving:
-    """Belongs to the event loop of the first who asks; other threads may `prepare`."""
+    """Belongs to the event loop of the first request; other threads may call `prepare`."""
 
-    def __init__(self, settings: Settings, watcher: ServingObserver | None = None) -> None:
+    def __init__(self, settings: Settings, observer: ServingObserver | None = None) -> None:
         self._settings = settings
-        self._watcher = watcher or ServingObserver()
+        self._observer = observer or ServingObserver()
         self.admission = Admission(
             settings.predict_queue,
             settings.predict_queue_bytes,
@@ -79,9 +92,9 @@ class Serving:
             settings.predict_key_share,
         )
         self._ids = itertools.count(1)
-        self._open: dict[int | ModelFiles, _Open] = {}
+        self._pending: dict[int | ModelFiles, _Pending] = {}
         self._loaded: dict[ModelFiles, Loaded] = {}
-        self._child: _Child | None = None
+        self._running: _PredictionProcess | None = None
         self._starting: asyncio.Task[None] | None = None
         self._started_at = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -94,14 +107,14 @@ class Serving:
         features: npt.NDArray[np.float32] | None = None,
         seconds: float | None = None,
     ) -> list[Outcome]:
-        """In the order of the images."""
+        """Returns the outcomes in the order of the inputs."""
         seconds = min(seconds or self._settings.predict_seconds, self._settings.predict_seconds)
         ready = model in self._loaded
-        self._watcher.cache("hit" if ready else "miss")
+        self._observer.cache("hit" if ready else "miss")
         if not ready:
             self.load(model)
             seconds = min(seconds, self._settings.predict_load_seconds)
-        ask = PredictRequest(
+        request = PredictRequest(
             id=next(self._ids),
             model=model,
             deadline=time.monotonic() + seconds,
@@ -111,32 +124,32 @@ class Serving:
         try:
             with tracing.span("predict", folder=model.folder, images=len(images), loaded=ready):
                 async with asyncio.timeout(seconds):
-                    outcomes = await self._send(ask.id, ask)
+                    outcomes = await self._send(request.id, request)
         except TimeoutError:
             if model in self._loaded:
-                raise DeadlineExceeded("Its turn did not come in time; try again.") from None
-            raise ModelLoading("The model is still being loaded; try again.") from None
+                raise DeadlineExceeded("The prediction took too long; try again.") from None
+            raise ModelLoading("The model is still loading; try again.") from None
         finally:
-            self._open.pop(ask.id, None)
+            self._pending.pop(request.id, None)
         assert outcomes is not None
         return outcomes
 
     def load(self, model: ModelFiles) -> "asyncio.Future[Result]":
-        """Done when the model answers; fails with what is wrong with it. Many share it: whoever
-        waits for it shields it."""
-        if model in self._open:
-            return self._open[model].answer
+        """Returns a future that is done when the model is loaded, or fails with the reason. It is
+        shared: shield it when you wait for it."""
+        if model in self._pending:
+            return self._pending[model].answer
         if model in self._loaded:
             done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
             done.set_result(None)
             return done
         loading = self._send(model, LoadModel(model=model))
-        loading.add_done_callback(_take_note)
+        loading.add_done_callback(_retrieve_exception)
         return loading
 
     def prepare(self, model: ModelFiles) -> None:
-        """Before an alias moves to it: refuses a version whose files are not what they were, and
-        has it loaded if this process is answering at all. Waits for that, in another thread."""
+        """Called in another thread before an alias moves: raises if a file does not match its
+        hash, and waits until the model is loaded if this process serves predictions."""
         verify_files(open_storage(self._settings), model)
         if not self._loaded or self._loop is None:
             return
@@ -144,7 +157,7 @@ class Serving:
         async def load() -> None:
             await asyncio.shield(self.load(model))
 
-        with suppress(TimeoutError):  # then it is loaded when the first one asks
+        with suppress(TimeoutError):  # then the first request loads it
             asyncio.run_coroutine_threadsafe(load(), self._loop).result(_PREPARE_SECONDS)
 
     def is_loaded(self, model: ModelFiles) -> bool:
@@ -156,39 +169,40 @@ class Serving:
     def close(self) -> None:
         if self._starting is not None:
             self._starting.cancel()
-        if self._child is not None:
-            ended, self._child = self._child, None
+        if self._running is not None:
+            ended, self._running = self._running, None
             ended.process.kill()
             ended.process.join()
-            ended.wire.hang_up()
+            ended.channel.close()
 
     def _send(self, key: int | ModelFiles, message: ToProcess) -> "asyncio.Future[Result]":
         loop = self._loop = asyncio.get_running_loop()
-        opened = self._open[key] = _Open(message, loop.create_future())
-        if self._child is not None:
-            self._pass_on(opened, self._child)
+        pending = self._pending[key] = _Pending(message, loop.create_future())
+        if self._running is not None:
+            self._transmit(pending, self._running)
         elif self._starting is None:
             self._starting = asyncio.create_task(self._start())
-        return opened.answer
+        return pending.answer
 
-    def _pass_on(self, opened: _Open, to: _Child) -> None:
-        opened.sends += 1
-        to.wire.send(pack(opened.message))
+    def _transmit(self, pending: _Pending, to: _PredictionProcess) -> None:
+        pending.sends += 1
+        to.channel.send(pack(pending.message))
 
     async def _start(self) -> None:
-        """All that is open by then goes to the new process."""
+        """Starts a process and sends it all pending messages."""
         try:
             await asyncio.sleep(self._started_at + _RESTART_SECONDS - time.monotonic())
             self._started_at = time.monotonic()
             process, connection = self._start_process()
-            wire = await IpcChannel.over(connection, self._hear, self._bury)
+            channel = await IpcChannel.connect(connection, self._on_messages, self._on_exit)
         except OSError as error:  # no memory, no processes left
-            log.exception("serving_process_not_started")
-            self._fail(self._open, PredictorUnavailable(f"It cannot be started: {error}"[:300]))
+            log.exception("prediction_process_start_failed")
+            detail = f"The prediction process cannot be started: {error}"
+            self._fail(self._pending, PredictorUnavailable(detail[:300]))
         else:
-            self._child = _Child(process, wire)
-            for opened in list(self._open.values()):
-                self._pass_on(opened, self._child)
+            self._running = _PredictionProcess(process, channel)
+            for pending in list(self._pending.values()):
+                self._transmit(pending, self._running)
         finally:
             self._starting = None
 
@@ -196,8 +210,8 @@ class Serving:
         context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
         ours, theirs = socket.socketpair()
         with theirs:
-            process = context.Process(  # a daemon: nobody waits for it at the end
-                target=child.main,
+            process = context.Process(  # a daemon: it is not joined at exit
+                target=prediction_process.main,
                 args=(self._settings, theirs, os.getpid()),
                 name="temi-serving",
                 daemon=True,
@@ -205,44 +219,44 @@ class Serving:
             process.start()
         return process, ours
 
-    def _bury(self, wire: IpcChannel) -> None:
-        """What it still owed goes to its successor, once."""
-        if self._child is None or self._child.wire is not wire:
+    def _on_exit(self, channel: IpcChannel) -> None:
+        """Sends what the process has not answered to the next one, once."""
+        if self._running is None or self._running.channel is not channel:
             return  # closed on purpose
-        self._child.process.kill()  # hung up, and of no use if it lives
-        self._child = None
+        self._running.process.kill()  # it may live, but without a channel it is of no use
+        self._running = None
         self._loaded.clear()
-        if not self._open:
+        if not self._pending:
             return
-        log.error("serving_process_died", owed=len(self._open))
-        lost = [key for key, opened in self._open.items() if opened.sends >= _MOST_SENDS]
+        log.error("prediction_process_died", pending=len(self._pending))
+        lost = [key for key, pending in self._pending.items() if pending.sends >= _MAX_SENDS]
         self._fail(lost, PredictorUnavailable(_DIED))
-        if self._open:
+        if self._pending:
             self._starting = asyncio.create_task(self._start())
 
-    def _hear(self, messages: Sequence[FromProcess]) -> None:
+    def _on_messages(self, messages: Sequence[FromProcess]) -> None:
         for message in messages:
             match message:
                 case PredictResult():
                     self._settle(message.id, message.outcomes)
                     for batch in message.batches:
-                        self._watcher.batch(batch.size, batch.wait_seconds, batch.compute_seconds)
+                        self._observer.batch(batch.size, batch.wait_seconds, batch.compute_seconds)
                 case PredictFailure():
                     self._fail([message.id], message.error)
                 case Loaded():
-                    self._note_loaded(message)
+                    self._on_loaded(message)
                 case LoadFailed():
                     self._fail([message.model], message.error)
                 case Unloaded():
                     self._loaded.pop(message.model, None)
-                    self._watcher.unloaded(message.reason)
-                    self._watcher.loaded(len(self._loaded), message.bytes)
+                    self._observer.unloaded(message.reason)
+                    self._observer.loaded(len(self._loaded), message.bytes)
 
-    def _note_loaded(self, message: Loaded) -> None:
+    def _on_loaded(self, message: Loaded) -> None:
         self._loaded[message.model] = message
         self._settle(message.model, None)
-        self._watcher.loaded(len(self._loaded), message.bytes)
-        self._watcher.load_seconds(message.seconds)
+        self._observer.loaded(len(self._loaded), message.bytes)
+        self._observer.load_seconds(message.seconds)
         log.info(
             "model_loaded",
             folder=message.model.folder,
@@ -252,18 +266,18 @@ class Serving:
         )
 
     def _settle(self, key: int | ModelFiles, result: Result) -> None:
-        opened = self._open.pop(key, None)
-        if opened is not None and not opened.answer.done():  # else nobody waits any more
-            opened.answer.set_result(result)
+        pending = self._pending.pop(key, None)
+        if pending is not None and not pending.answer.done():  # else the caller has given up
+            pending.answer.set_result(result)
 
     def _fail(self, keys: Iterable[int | ModelFiles], error: ServiceError) -> None:
         for key in list(keys):
-            opened = self._open.pop(key, None)
-            if opened is not None and not opened.answer.done():
-                opened.answer.set_exception(error)
+            pending = self._pending.pop(key, None)
+            if pending is not None and not pending.answer.done():
+                pending.answer.set_exception(error)
 
 
-def _take_note(loading: "asyncio.Future[Result]") -> None:
-    """Those who wait are told themselves: no need to complain that nobody looked."""
+def _retrieve_exception(loading: "asyncio.Future[Result]") -> None:
+    """Each caller handles the error itself: asyncio need not log that it was never retrieved."""
     if not loading.cancelled():
         loading.exception()

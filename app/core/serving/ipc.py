@@ -1,7 +1,7 @@
 """Messages on a socket between two processes of one machine: a length, then a pickle.
 
-The API reads and writes it in its event loop: a thread in between would cost two more changes of
-hands for every answer. The process that computes has nothing better to do than to wait for it.
+The API reads and writes the socket in its event loop: a thread in between would add two context
+switches to every response. The prediction process reads it with blocking calls.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ def pack(message: object) -> bytes:
 
 
 def receive(connection: socket.socket) -> Iterator[Any]:
-    """Until the other side hangs up."""
+    """Yields messages until the other side closes the socket."""
     with connection.makefile("rb", _READ_BYTES) as reader:
         while len(head := reader.read(_LENGTH.size)) == _LENGTH.size:
             yield pickle.loads(reader.read(*_LENGTH.unpack(head)))  # noqa: S301 - our own process
@@ -29,41 +29,41 @@ def receive(connection: socket.socket) -> Iterator[Any]:
 
 class IpcChannel(asyncio.Protocol):
     def __init__(
-        self, heard: Callable[[Any], None], hung_up: Callable[["IpcChannel"], None]
+        self, on_message: Callable[[Any], None], on_close: Callable[["IpcChannel"], None]
     ) -> None:
-        self._heard = heard
-        self._hung_up = hung_up
+        self._on_message = on_message
+        self._on_close = on_close
         self._received = bytearray()
         self._transport: asyncio.Transport | None = None
 
     @classmethod
-    async def over(
+    async def connect(
         cls,
         connection: socket.socket,
-        heard: Callable[[Any], None],
-        hung_up: Callable[["IpcChannel"], None],
+        on_message: Callable[[Any], None],
+        on_close: Callable[["IpcChannel"], None],
     ) -> "IpcChannel":
         loop = asyncio.get_running_loop()
-        wire = cls(heard, hung_up)
-        wire._transport, _ = await loop.create_unix_connection(lambda: wire, sock=connection)
-        return wire
+        channel = cls(on_message, on_close)
+        channel._transport, _ = await loop.create_unix_connection(lambda: channel, sock=connection)
+        return channel
 
     def send(self, packed: bytes) -> None:
-        """Returns at once; what does not fit the socket yet is kept until it does."""
+        """Returns at once; bytes that do not fit the socket yet are buffered."""
         assert self._transport is not None
         self._transport.write(packed)
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         assert self._transport is not None
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        at = 0
-        while (message := self._message_at(at)) is not None:
-            self._heard(pickle.loads(message))  # noqa: S301 - our own process
-            at += _LENGTH.size + len(message)
-        del self._received[:at]
+        start = 0
+        while (message := self._message_at(start)) is not None:
+            self._on_message(pickle.loads(message))  # noqa: S301 - our own process
+            start += _LENGTH.size + len(message)
+        del self._received[:start]
 
     def _message_at(self, start: int) -> bytes | None:
         body = start + _LENGTH.size
@@ -73,4 +73,4 @@ class IpcChannel(asyncio.Protocol):
         return bytes(self._received[body:end]) if len(self._received) >= end else None
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self._hung_up(self)
+        self._on_close(self)

@@ -1,4 +1,4 @@
-"""What the API and the process that computes say to each other."""
+"""Messages between the API and the prediction process."""
 
 from dataclasses import dataclass, field
 
@@ -10,19 +10,17 @@ from app.core.platform.errors import ImageRejected, ServiceError
 
 Probabilities = npt.NDArray[np.float32]
 Outcome = Probabilities | ImageRejected
-"""Probabilities of the clusters (C,), or why this image has none."""
+"""Probabilities of the clusters (C,), or why the image has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadModel:
-    """Have this model ready."""
-
     model: ModelFiles
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictRequest:
-    """Labels for images, or for features that somebody else computed."""
+    """Images, or features that the client has computed."""
 
     id: int
     model: ModelFiles
@@ -32,9 +30,7 @@ class PredictRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
-    """How a piece of work went, for those who watch."""
-
+class BatchStats:
     size: int
     wait_seconds: float
     compute_seconds: float
@@ -44,7 +40,7 @@ class Batch:
 class PredictResult:
     id: int
     outcomes: list[Outcome]
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[BatchStats] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +51,7 @@ class PredictFailure:
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """The model answers from now on."""
+    """The model is ready for predictions."""
 
     model: ModelFiles
     bytes: int  # of all models that are loaded

@@ -1,4 +1,4 @@
-"""Models that are ready to answer, as many as fit; those of one backbone share it."""
+"""The models in memory, as many as fit. Models of one backbone share it."""
 
 import time
 from collections import OrderedDict
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from temi.backbones.base import Backbone
     from temi.model import ClusterModel
 
-Load = Callable[..., "tuple[Backbone, ClusterModel]"]  # of files, and of backbones that are known
+Load = Callable[..., "tuple[Backbone, ClusterModel]"]  # of files, and backbones to reuse
 
 
 @dataclass(eq=False)
-class ServedBackbone:
-    """A backbone in memory."""
+class SharedBackbone:
+    """A backbone in memory, used by one or more models."""
 
     backbone: "Backbone"
 
     @property
-    def batch(self) -> int:
+    def batch_size(self) -> int:
         from temi.backbones.embedding import default_batch
 
         return default_batch(self.backbone.device)
@@ -37,7 +37,7 @@ class ServedBackbone:
 @dataclass(eq=False)
 class ServedModel:
     files: ModelFiles
-    home: ServedBackbone
+    shared: SharedBackbone
     head: "ClusterModel"
     used_at: float = field(default_factory=time.monotonic)
 
@@ -47,8 +47,11 @@ class ServedModel:
 
 
 class LoadedModels:
-    """Whoever holds a model may go on using it when it is out. One thread loads; all else is done
-    under a lock of the owner."""
+    """A cache of models by least recent use.
+
+    A caller may go on using a model after it was dropped. One thread calls `load`; the owner's
+    lock protects everything else.
+    """
 
     def __init__(self, load: Load, *, max_bytes: int, idle_seconds: float) -> None:
         self._load = load
@@ -58,9 +61,9 @@ class LoadedModels:
 
     @property
     def bytes(self) -> int:
-        homes = {id(model.home): model.home for model in self._models.values()}
+        backbones = {id(model.shared): model.shared for model in self._models.values()}
         heads = sum(model.bytes for model in self._models.values())
-        return heads + sum(home.bytes for home in homes.values())
+        return heads + sum(backbone.bytes for backbone in backbones.values())
 
     def __len__(self) -> int:
         return len(self._models)
@@ -73,17 +76,16 @@ class LoadedModels:
         return model
 
     def load(self, files: ModelFiles) -> ServedModel:
-        """Takes seconds, and changes nothing: `keep` does."""
-        homes = {model.home.backbone: model.home for model in self._models.values()}
-        backbone, head = self._load(files, known=homes)
-        home = homes.get(backbone) or ServedBackbone(backbone)
-        return ServedModel(files, home, head)
+        """Loads a model, which takes seconds; `add` puts it into the cache."""
+        known = {model.shared.backbone: model.shared for model in self._models.values()}
+        backbone, head = self._load(files, known=known)
+        return ServedModel(files, known.get(backbone) or SharedBackbone(backbone), head)
 
-    def keep(self, model: ServedModel) -> None:
+    def add(self, model: ServedModel) -> None:
         self._models[model.files] = model
 
     def drop_surplus(self) -> Iterator[ServedModel]:
-        """The least recently used ones, until the rest fits; the last one used stays."""
+        """Drops the least recently used models until the rest fits; the last one used stays."""
         while len(self._models) > 1 and self.bytes > self._max_bytes:
             yield self._models.popitem(last=False)[1]
 

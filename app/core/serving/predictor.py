@@ -1,4 +1,4 @@
-"""The side that computes: takes asks and loads models."""
+"""The prediction process's engine: loads models and passes requests to the batch scheduler."""
 
 import queue
 import threading
@@ -13,7 +13,7 @@ from app.core.datasets.decoding.pool import decoder_pool
 from app.core.models.files import ModelFiles, load_model
 from app.core.platform.errors import ImageTooLarge, PredictorUnavailable, ServiceError
 from app.core.platform.settings import Settings
-from app.core.serving.batching import BatchScheduler, Request
+from app.core.serving.batching import BatchScheduler, ScheduledRequest
 from app.core.serving.messages import (
     Loaded,
     LoadFailed,
@@ -29,67 +29,67 @@ if TYPE_CHECKING:
 
     from temi.backbones.preprocessing import Preprocessing
 
-_LOOK_SECONDS = 1.0  # between looks for models that nobody uses
+_IDLE_CHECK_SECONDS = 1.0  # between checks for idle models
 log = structlog.get_logger()
 
 
 class Predictor:
-    """Answers go to `send`, some of them together, from any thread."""
+    """Calls `send` with one or more response messages, from any thread."""
 
     def __init__(self, settings: Settings, send: Callable[..., None]) -> None:
         self._settings = settings
         self._send = send
         self._decoders = decoder_pool(settings, settings.predict_threads)
         self._decoders.prepare()
-        self._lock = threading.Lock()  # of the two below
+        self._lock = threading.Lock()  # protects the two below
         self._models = LoadedModels(
             partial(load_model, settings=settings),
             max_bytes=settings.predict_cache_bytes,
             idle_seconds=settings.predict_idle_seconds,
         )
-        self._asked: dict[ModelFiles, list[PredictRequest]] = {}  # of models that are being loaded
-        self._to_load: queue.SimpleQueue[ModelFiles | None] = queue.SimpleQueue()
+        self._pending: dict[ModelFiles, list[PredictRequest]] = {}  # by model that is loading
+        self._load_queue: queue.SimpleQueue[ModelFiles | None] = queue.SimpleQueue()
         self._used_at = time.monotonic()
-        self._batches = BatchScheduler(settings.predict_threads, self._decode, send)
-        self._loader = threading.Thread(target=self._keep_loading, name="loader", daemon=True)
+        self._scheduler = BatchScheduler(settings.predict_threads, self._decode, send)
+        self._loader = threading.Thread(target=self._run_loader, name="loader", daemon=True)
         self._loader.start()
 
-    def take(self, message: ToProcess, *, may_work: bool = False) -> None:
-        """Returns at once, unless the caller offers to do the work."""
+    def handle(self, message: ToProcess, *, run_inline: bool = False) -> None:
+        """Returns at once; with `run_inline` the calling thread may compute the prediction."""
         with self._lock:
             self._used_at = time.monotonic()
             model = self._models.get(message.model)
             if model is None:
                 self._load_later(message)
         if model is not None and isinstance(message, PredictRequest):
-            self._batches.put(Request(message, model), may_work=may_work)
+            self._scheduler.submit(ScheduledRequest(message, model), run_inline=run_inline)
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is loaded, or about to be, and nobody has asked for a while."""
+        """No model is loaded or loading, and the last request is long ago."""
         with self._lock:
             quiet = time.monotonic() - self._used_at > self._settings.predict_idle_seconds
-            return quiet and not self._models and not self._asked
+            return quiet and not self._models and not self._pending
 
     def close(self) -> None:
-        self._to_load.put(None)
+        self._load_queue.put(None)
         self._loader.join()
-        self._batches.close()
+        self._scheduler.close()
 
     def _load_later(self, message: ToProcess) -> None:
-        if message.model not in self._asked:
-            self._asked[message.model] = []
-            self._to_load.put(message.model)
+        if message.model not in self._pending:
+            self._pending[message.model] = []
+            self._load_queue.put(message.model)
         if isinstance(message, PredictRequest):
-            self._asked[message.model].append(message)
+            self._pending[message.model].append(message)
 
-    def _keep_loading(self) -> None:
+    def _run_loader(self) -> None:
         while True:
             try:
-                files = self._to_load.get(timeout=_LOOK_SECONDS)
+                files = self._load_queue.get(timeout=_IDLE_CHECK_SECONDS)
             except queue.Empty:
                 with self._lock:
-                    self._tell_unloaded(list(self._models.drop_idle()), "idle")
+                    self._report_unloaded(list(self._models.drop_idle()), "idle")
                 continue
             if files is None:
                 return
@@ -99,33 +99,33 @@ class Predictor:
         started = time.monotonic()
         try:
             model = self._models.load(files)
-            _ = model.home.backbone.backend  # made now, not when the first image waits for it
-        except Exception as error:  # noqa: BLE001 - whoever asked is told
-            problem = _as_service_error(error)
+            _ = model.shared.backbone.backend  # created now, not when the first image waits for it
+        except Exception as error:  # noqa: BLE001 - the requests that wait get the error
+            failure = _as_service_error(error)
             with self._lock:
-                asks = self._asked.pop(files)
-            self._send(LoadFailed(model=files, error=problem))
-            for ask in asks:
-                self._send(PredictFailure(id=ask.id, error=problem))
+                pending = self._pending.pop(files)
+            self._send(LoadFailed(model=files, error=failure))
+            for request in pending:
+                self._send(PredictFailure(id=request.id, error=failure))
             return
         with self._lock:
-            asks = self._asked.pop(files)
-            self._models.keep(model)
-            self._tell_unloaded(list(self._models.drop_surplus()), "space")
+            pending = self._pending.pop(files)
+            self._models.add(model)
+            self._report_unloaded(list(self._models.drop_surplus()), "space")
             used = self._models.bytes
-        seconds, backend = time.monotonic() - started, model.home.backbone.backend.name
+        seconds, backend = time.monotonic() - started, model.shared.backbone.backend.name
         self._send(Loaded(model=files, bytes=used, seconds=seconds, backend=backend))
-        for ask in asks:
-            self._batches.put(Request(ask, model))
+        for request in pending:
+            self._scheduler.submit(ScheduledRequest(request, model))
 
-    def _tell_unloaded(self, models: list[ServedModel], reason: str) -> None:
+    def _report_unloaded(self, models: list[ServedModel], reason: str) -> None:
         for model in models:
             self._send(Unloaded(model=model.files, bytes=self._models.bytes, reason=reason))
 
     def _decode(self, data: bytes, preprocessing: "Preprocessing") -> "Tensor":
         limit = self._settings.max_image_bytes
         if len(data) > limit:
-            raise ImageTooLarge(f"Larger than {limit:,} bytes.")
+            raise ImageTooLarge(f"The image has {len(data):,} bytes; the limit is {limit:,}.")
         import torch
 
         if torch.get_num_threads() != 1:  # several images are resized at once
@@ -139,5 +139,5 @@ class Predictor:
 def _as_service_error(error: Exception) -> ServiceError:
     if isinstance(error, ServiceError):
         return error
-    log.error("model_not_loaded", exc_info=error)
+    log.error("model_load_failed", exc_info=error)
     return PredictorUnavailable(f"The model cannot be loaded: {error}"[:300])

@@ -1,5 +1,5 @@
-"""The process that computes. Torch brings about a gigabyte and holds the interpreter for long
-stretches: the API stays small and quick without it."""
+"""The prediction process. Torch takes about a gigabyte and holds the interpreter lock for long
+stretches: without it the API stays small and responsive."""
 
 import os
 import socket
@@ -14,11 +14,11 @@ from app.core.serving.ipc import pack, receive
 from app.core.serving.messages import FromProcess, ToProcess
 from app.core.serving.predictor import Predictor
 
-_LOOK_SECONDS = 1.0
+_IDLE_CHECK_SECONDS = 1.0
 
 
 def main(settings: Settings, connection: socket.socket, parent_pid: int) -> None:
-    """Until the API hangs up, or there has been nothing to do for a long time."""
+    """Runs until the API closes the connection, or until the process has been idle for long."""
     die_with_parent(parent_pid)
     configure_logging(settings)
     lock = threading.Lock()
@@ -27,28 +27,32 @@ def main(settings: Settings, connection: socket.socket, parent_pid: int) -> None
         with lock:
             connection.sendall(pack(messages))
 
-    engine = Predictor(settings, send)
-    adopt_libraries()  # torch came with it
-    threading.Thread(target=_end_when_idle, args=(engine,), daemon=True).start()
-    messages, reading = receive(connection), threading.Lock()
-    other = threading.Thread(target=_take_all, args=(messages, reading, engine), daemon=True)
+    predictor = Predictor(settings, send)
+    adopt_libraries()  # torch was imported with the predictor
+    threading.Thread(target=_exit_when_idle, args=(predictor,), daemon=True).start()
+    messages, lock_reader = receive(connection), threading.Lock()
+    other = threading.Thread(
+        target=_handle_all, args=(messages, lock_reader, predictor), daemon=True
+    )
     other.start()
-    _take_all(messages, reading, engine)
+    _handle_all(messages, lock_reader, predictor)
 
 
-def _take_all(messages: Iterator[ToProcess], reading: threading.Lock, engine: Predictor) -> None:
-    """Two threads do this: while one works on what it read, the other one reads on."""
+def _handle_all(
+    messages: Iterator[ToProcess], lock_reader: threading.Lock, predictor: Predictor
+) -> None:
+    """Runs in two threads: while one handles a message, the other reads the next."""
     while True:
-        with reading:
+        with lock_reader:
             try:
                 message = next(messages)
             except (StopIteration, OSError):
-                return  # the API has gone
-        engine.take(message, may_work=True)
+                return  # the API has closed the connection
+        predictor.handle(message, run_inline=True)
 
 
-def _end_when_idle(engine: Predictor) -> None:
-    """What comes in at that very moment is sent again, to the next process."""
-    while not engine.is_idle:
-        time.sleep(_LOOK_SECONDS)
+def _exit_when_idle(predictor: Predictor) -> None:
+    """A message that arrives at the moment of the exit is sent again, to the next process."""
+    while not predictor.is_idle:
+        time.sleep(_IDLE_CHECK_SECONDS)
     os._exit(0)

@@ -16,7 +16,7 @@ from app.core.platform.tables import Dataset, Export, Image
 from app.core.runtime import Runtime
 from app.core.storage.keys import blob_key
 from tests.api.conftest import Json, MakeClustering
-from tests.api.routes.test_label_stream import served
+from tests.api.routes.test_dataset_labels import served
 from tests.conftest import MakeSettings
 from tests.waiting import LONG_SECONDS, wait_until
 

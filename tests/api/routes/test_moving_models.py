@@ -13,8 +13,9 @@ from sqlalchemy import select
 from app.core.models import add_version
 from app.core.platform.tables import ModelVersion
 from app.core.runtime import Runtime
-from app.core.serving import Serving, references
-from app.core.serving.references import References
+from app.core.serving import Serving
+from app.core.serving import resolver as resolvers
+from app.core.serving.resolver import ModelResolver
 from tests.api.conftest import Json
 from tests.images import png_bytes
 from tests.waiting import join, wait_until
@@ -131,8 +132,8 @@ def test_a_move_made_elsewhere_waits_for_the_new_version(
     client: TestClient, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As another process of the API would make it: here nothing is told."""
-    monkeypatch.setattr(references, "_FRESH_SECONDS", 0.05)
-    monkeypatch.setattr(references, "_RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(resolvers, "_FRESH_SECONDS", 0.05)
+    monkeypatch.setattr(resolvers, "_RETRY_SECONDS", 0.2)
     _damage(runtime.storage.path("models/second/model.safetensors"))
     _forget_loaded(client)
     assert _answered_by(client) == 1
@@ -150,9 +151,9 @@ def test_a_move_made_elsewhere_waits_for_the_new_version(
 def _forget_loaded(client: TestClient) -> None:
     """A new process that computes, with nothing in its memory."""
     serving: Serving = client.app.state.serving  # type: ignore[attr-defined]
-    if serving._child is not None:
-        serving._child.process.kill()
-        serving._child.process.join()
+    if serving._running is not None:
+        serving._running.process.kill()
+        serving._running.process.join()
     wait_until(lambda: not serving.loaded())
 
 
@@ -167,16 +168,16 @@ def _set_alias_behind_its_back(runtime: Runtime, version: int) -> None:
 def test_references_are_bounded(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     import asyncio
 
-    monkeypatch.setattr(references, "_MOST_REFERENCES", 3)
+    monkeypatch.setattr(resolvers, "_MAX_REFERENCES", 3)
     serving = Serving(runtime.settings)
-    known = References(runtime, serving)
+    resolver = ModelResolver(runtime.db, serving)
 
     async def look() -> None:
         for reference in ("colors", "colors/versions/1", "colors@latest", "colors/versions/2"):
-            await known.resolve("default", reference)
+            await resolver.resolve("default", reference)
 
     asyncio.run(look())
-    assert len(known._known) == 3
+    assert len(resolver._cache) == 3
 
 
 def test_a_model_that_takes_long_to_load_is_said_so(client: TestClient) -> None:

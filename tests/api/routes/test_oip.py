@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 
 from app.core.platform.tables import Embedding
+from app.core.platform.version import package_version
 from app.core.runtime import Runtime
 from tests.api import oip_bodies as bodies
 from tests.api.conftest import COLORS, Json, store_clustering
@@ -78,7 +79,11 @@ def _assert_same(found: dict[str, Any], predicted: list[Json]) -> None:
 
 def test_the_server_says_what_it_is(client: TestClient) -> None:
     about = client.get("/v2").json()
-    assert about == {"name": "temi", "version": "0.1.0", "extensions": ["binary_tensor_data"]}
+    assert about == {
+        "name": "temi",
+        "version": package_version(),
+        "extensions": ["binary_tensor_data"],
+    }
     assert client.get("/v2/health/live").json() == {"live": True}
     assert client.get("/v2/health/ready").json() == {"ready": True, "error": None}
 
@@ -256,8 +261,8 @@ def test_predictions_are_counted(client: TestClient) -> None:
 def test_a_full_queue_is_said_so(client: TestClient) -> None:
     admission = client.app.state.serving.admission  # type: ignore[attr-defined]
     request = {"inputs": [bodies.images(*_FILES)]}
-    with admission.enter() as place:
-        place.take(images=admission.max_images - 2)
+    with admission.reserve() as reservation:
+        reservation.add(images=admission.max_images - 2)
         answer = client.post(f"{_URL}/infer", json=request)
         assert (answer.status_code, answer.json()["code"]) == (429, "queue_full")
         assert int(answer.headers["Retry-After"]) >= 1

@@ -13,12 +13,12 @@ from app.api.routes.oip.requests import read_request
 from app.core.models.files import ModelFiles
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import MiB, Settings
-from app.core.serving.references import Target
+from app.core.serving.resolver import ResolvedModel
 from tests.api import oip_bodies as bodies
 from tests.model_files import DIM
 
 
-def _target(n_clusters: int = 3) -> Target:
+def _target(n_clusters: int = 3) -> ResolvedModel:
     files = ModelFiles(
         folder="x",
         hashes=(),
@@ -28,7 +28,7 @@ def _target(n_clusters: int = 3) -> Target:
         temperature=0.1,
     )
     labels = [f"cluster {number}" for number in range(n_clusters)]
-    return Target(name="x", version=1, files=files, feature_dim=DIM, labels=labels)
+    return ResolvedModel(name="x", version=1, files=files, feature_dim=DIM, labels=labels)
 
 
 def test_an_answer_that_would_be_too_long() -> None:
@@ -36,11 +36,11 @@ def test_an_answer_that_would_be_too_long() -> None:
     target, settings = _target(n_clusters=30_000), Settings(_env_file=None, max_predict_bytes=MiB)
     features = bodies.embeddings(np.zeros((5, DIM), np.float32))
     body = {"inputs": [features]}
-    with pytest.raises(InvalidRequest, match="too long an answer"):
+    with pytest.raises(InvalidRequest, match="would be too long"):
         read_request(json.dumps(body).encode(), None, target, settings)
     for smaller in ({"outputs": [{"name": "label"}]}, {"parameters": {"binary_data_output": True}}):
         read = read_request(json.dumps(body | smaller).encode(), None, target, settings)
-        assert read.count == 5
+        assert len(read.inputs) == 5
 
 
 _json = st.recursive(
@@ -87,5 +87,5 @@ def test_any_request_is_read_or_refused(body: Any, tail: bytes, header: str | No
         read = read_request(text + tail, length, _target(), Settings(_env_file=None))
     except InvalidRequest:
         return  # whatever else it raised would be an error of ours
-    assert read.count >= 1
-    assert (read.features is None) == bool(read.images)
+    assert len(read.inputs) >= 1
+    assert (read.inputs.features is None) == bool(read.inputs.images)

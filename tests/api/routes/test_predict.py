@@ -149,8 +149,8 @@ def test_a_changed_model_file_is_not_served(client: TestClient, trained: Json) -
 
 def test_a_full_queue_is_said_so(client: TestClient) -> None:
     admission = client.app.state.serving.admission  # type: ignore[attr-defined]
-    with admission.enter() as place:
-        place.take(images=admission.max_images)
+    with admission.reserve() as reservation:
+        reservation.add(images=admission.max_images)
         answer = client.post("/v1/models/colors:predict", files={"files": ("a", png_bytes())})
         assert (answer.status_code, answer.json()["code"]) == (429, "queue_full")
         assert int(answer.headers["Retry-After"]) >= 1
@@ -161,7 +161,7 @@ def test_a_full_queue_is_said_so(client: TestClient) -> None:
 def test_a_process_that_died_is_replaced_and_nobody_notices(client: TestClient) -> None:
     serving: Serving = client.app.state.serving  # type: ignore[attr-defined]
     before = _predict(client, ("a", png_bytes()))
-    assert serving._child is not None
-    serving._child.process.kill()
-    serving._child.process.join()
+    assert serving._running is not None
+    serving._running.process.kill()
+    serving._running.process.join()
     assert _predict(client, ("a", png_bytes())) == before

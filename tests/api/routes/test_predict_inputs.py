@@ -5,7 +5,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
-from app.api.routes.predict_inputs import read_stored
+from app.api.routes.predictions import read_stored_images
 from app.core.platform.tables import Embedding, Image
 from app.core.runtime import Runtime
 from app.core.serving.admission import Admission
@@ -58,12 +58,13 @@ def test_an_unknown_image_gets_an_error_in_its_place(client: TestClient) -> None
 
 def test_an_image_of_another_tenant_is_unknown(client: TestClient, runtime: Runtime) -> None:
     ids = _image_ids(client, 2)
-    with Admission(10, 10**6).enter() as place:
-        own = read_stored(runtime, "default", ids, place, 10)
-    with Admission(10, 10**6).enter() as place:
-        others = read_stored(runtime, "somebody", ids, place, 10)
-    assert all(isinstance(data, bytes) for data in own.contents)
-    assert [getattr(data, "code", "") for data in others.contents] == ["not_found"] * 2
+    db, storage = runtime.db, runtime.storage
+    with Admission(10, 10**6).reserve() as reservation:
+        own = read_stored_images(db, storage, "default", ids, reservation)
+    with Admission(10, 10**6).reserve() as reservation:
+        others = read_stored_images(db, storage, "another", ids, reservation)
+    assert all(isinstance(data, bytes) for data in own)
+    assert [getattr(data, "code", "") for data in others] == ["not_found"] * 2
 
 
 def test_by_embeddings_as_by_their_images(client: TestClient, runtime: Runtime) -> None:

@@ -22,7 +22,7 @@ from tests.waiting import LONG_SECONDS
 
 
 @pytest.fixture
-def ring(any_runtime: Runtime) -> ApiKeyCache:
+def cache(any_runtime: Runtime) -> ApiKeyCache:
     return ApiKeyCache(any_runtime.db, any_runtime.settings)
 
 
@@ -39,31 +39,31 @@ def counted(runtime: Runtime) -> Iterator[list[str]]:
     event.remove(runtime.db.engine, "after_cursor_execute", note)
 
 
-def test_without_any_key_everybody_may_everything(ring: ApiKeyCache) -> None:
-    assert ring.known(None) is None
-    assert ring.find(None) is ANONYMOUS
-    assert ring.known(None) is ANONYMOUS
-    assert ring.known("whatever") is ANONYMOUS
-    ANONYMOUS.check("admin")
+def test_without_any_key_everybody_may_everything(cache: ApiKeyCache) -> None:
+    assert cache.cached(None) is None
+    assert cache.authenticate(None) is ANYONE
+    assert cache.cached(None) is ANYONE
+    assert cache.cached("whatever") is ANYONE
+    ANYONE.check("admin")
 
 
-def test_from_the_first_key_on_it_is_needed(any_runtime: Runtime, ring: ApiKeyCache) -> None:
-    assert ring.find(None) is ANONYMOUS
+def test_from_the_first_key_on_it_is_needed(any_runtime: Runtime, cache: ApiKeyCache) -> None:
+    assert cache.authenticate(None) is ANYONE
     key_id, text = make_key(any_runtime)
-    ring.forget()
+    cache.clear()
     with pytest.raises(Unauthorized):
-        ring.find(None)
-    assert ring.find(text).key_id == key_id
+        cache.authenticate(None)
+    assert cache.authenticate(text).key_id == key_id
     with any_runtime.db.write() as session:
         revoke_key(session, key_id)
-    ring.forget()
+    cache.clear()
     with pytest.raises(Unauthorized):
-        ring.find(text)
+        cache.authenticate(text)
     with pytest.raises(Unauthorized):  # the last key is gone, the service stays shut
-        ApiKeyCache(any_runtime.db, any_runtime.settings).find(None)
+        ApiKeyCache(any_runtime.db, any_runtime.settings).authenticate(None)
 
 
-def test_an_actor_is_what_its_key_says(any_runtime: Runtime, ring: ApiKeyCache) -> None:
+def test_an_actor_is_what_its_key_says(any_runtime: Runtime, cache: ApiKeyCache) -> None:
     key_id, text = make_key(
         any_runtime,
         tenant="acme",
@@ -72,7 +72,7 @@ def test_an_actor_is_what_its_key_says(any_runtime: Runtime, ring: ApiKeyCache) 
         requests_per_minute=7,
         storage_bytes=2**40,
     )
-    actor = ring.find(text)
+    actor = cache.authenticate(text)
     assert (actor.tenant, actor.key_id, actor.key_name) == ("acme", key_id, "phone")
     assert (actor.requests_per_minute, actor.storage_bytes) == (7, 2**40)
     actor.check("predict")
@@ -80,105 +80,105 @@ def test_an_actor_is_what_its_key_says(any_runtime: Runtime, ring: ApiKeyCache) 
         actor.check("write")
 
 
-def test_admin_includes_all_others(any_runtime: Runtime, ring: ApiKeyCache) -> None:
-    actor = ring.find(make_key(any_runtime, scopes=["admin"])[1])
+def test_admin_includes_all_others(any_runtime: Runtime, cache: ApiKeyCache) -> None:
+    actor = cache.authenticate(make_key(any_runtime, scopes=["admin"])[1])
     assert all(actor.may(scope) for scope in SCOPES)
 
 
-def test_a_known_key_costs_no_read(any_runtime: Runtime, ring: ApiKeyCache) -> None:
+def test_a_known_key_costs_no_read(any_runtime: Runtime, cache: ApiKeyCache) -> None:
     _, text = make_key(any_runtime)
-    ring.find(text)
+    cache.authenticate(text)
     with counted(any_runtime) as statements:
         for _ in range(100):
-            assert ring.known(text) is not None
+            assert cache.cached(text) is not None
     assert statements == []
 
 
 def test_a_revoked_key_is_forgotten_here_at_once_and_elsewhere_soon(
-    any_runtime: Runtime, ring: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
+    any_runtime: Runtime, cache: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key_id, text = make_key(any_runtime)
     elsewhere = ApiKeyCache(any_runtime.db, any_runtime.settings)
-    ring.find(text), elsewhere.find(text)
+    cache.authenticate(text), elsewhere.authenticate(text)
     with any_runtime.db.write() as session:
         revoke_key(session, key_id)
-    ring.forget()
-    assert ring.known(text) is None
-    assert elsewhere.known(text) is not None
+    cache.clear()
+    assert cache.cached(text) is None
+    assert elsewhere.cached(text) is not None
     later = time.monotonic() + ring_module.CACHE_SECONDS
     monkeypatch.setattr(time, "monotonic", lambda: later)
-    assert elsewhere.known(text) is None
+    assert elsewhere.cached(text) is None
     with pytest.raises(Unauthorized):
-        elsewhere.find(text)
+        elsewhere.authenticate(text)
 
 
-def test_an_expired_key_is_refused(any_runtime: Runtime, ring: ApiKeyCache) -> None:
+def test_an_expired_key_is_refused(any_runtime: Runtime, cache: ApiKeyCache) -> None:
     key_id, text = make_key(any_runtime, expires_in_days=1)
-    assert ring.find(text).key_id == key_id
+    assert cache.authenticate(text).key_id == key_id
     with any_runtime.db.write() as session:
         session.execute(update(ApiKey).values(expires_at=db_now() - 1))
-    ring.forget()
+    cache.clear()
     with pytest.raises(Unauthorized):
-        ring.find(text)
+        cache.authenticate(text)
 
 
 def test_a_key_is_not_remembered_beyond_its_end(
-    any_runtime: Runtime, ring: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
+    any_runtime: Runtime, cache: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ring_module, "CACHE_SECONDS", 2 * LONG_SECONDS)
     _, text = make_key(any_runtime, expires_in_days=1)
     with any_runtime.db.write() as session:
         session.execute(update(ApiKey).values(expires_at=db_now() + LONG_SECONDS))
-    ring.find(text)
-    until = ring._cached[hash_key(text)][1]
+    cache.authenticate(text)
+    until = cache._cached[hash_key(text)][1]
     assert until - time.monotonic() <= LONG_SECONDS
 
 
 def test_what_was_read_before_a_change_is_not_remembered(
-    any_runtime: Runtime, ring: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
+    any_runtime: Runtime, cache: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, text = make_key(any_runtime)
-    read = ring._row
+    read = cache._row
 
     def slowly(sha256: str) -> Any:
         row = read(sha256)
-        ring.forget()  # by another thread, which has just revoked it
+        cache.clear()  # by another thread, which has just revoked it
         return row
 
-    monkeypatch.setattr(ring, "_row", slowly)
-    ring.find(text)
-    assert ring.known(text) is None
+    monkeypatch.setattr(cache, "_row", slowly)
+    cache.authenticate(text)
+    assert cache.cached(text) is None
 
 
-def test_random_keys_fill_no_memory(any_runtime: Runtime, ring: ApiKeyCache) -> None:
+def test_random_keys_fill_no_memory(any_runtime: Runtime, cache: ApiKeyCache) -> None:
     make_key(any_runtime)
     for i in range(20):
         with pytest.raises(Unauthorized):
-            ring.find(f"temi_{i:043}")
-    assert ring._cached == {}
+            cache.authenticate(f"temi_{i:043}")
+    assert cache._cached == {}
 
 
 def test_many_good_keys_are_bounded(
-    any_runtime: Runtime, ring: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
+    any_runtime: Runtime, cache: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ring_module, "_MOST_CACHED", 3)
+    monkeypatch.setattr(ring_module, "_MAX_CACHED", 3)
     for _ in range(8):
-        ring.find(make_key(any_runtime)[1])
-        assert len(ring._cached) <= 3
+        cache.authenticate(make_key(any_runtime)[1])
+        assert len(cache._cached) <= 3
 
 
-def test_what_is_no_key_is_not_looked_for(any_runtime: Runtime, ring: ApiKeyCache) -> None:
-    ring.find(make_key(any_runtime)[1])
+def test_what_is_no_key_is_not_looked_for(any_runtime: Runtime, cache: ApiKeyCache) -> None:
+    cache.authenticate(make_key(any_runtime)[1])
     with counted(any_runtime) as statements, pytest.raises(Unauthorized):
-        ring.find("' OR 1=1 --")
+        cache.authenticate("' OR 1=1 --")
     assert statements == []
 
 
 def test_the_key_of_the_settings(make_settings: MakeSettings) -> None:
     runtime = Runtime(make_settings(api_key="a-long-enough-key-for-tests"))
-    ring = ApiKeyCache(runtime.db, runtime.settings)
-    assert ring.known("a-long-enough-key-for-tests") is OWNER
+    cache = ApiKeyCache(runtime.db, runtime.settings)
+    assert cache.cached("a-long-enough-key-for-tests") is OWNER
     for wrong in (None, "", "a-long-enough-key-for-tests ", "schlüssel"):
         with pytest.raises(Unauthorized):
-            ring.find(wrong)
+            cache.authenticate(wrong)
     runtime.db.dispose()

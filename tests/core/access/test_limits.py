@@ -68,4 +68,4 @@ def test_without_redis_each_process_counts_for_itself_and_says_so_once() -> None
         assert hits(limits, actor(3)) == 3
         limits._local_until = 1.0  # as if it were time to try Redis again
         assert hits(limits, actor(3)) == 0
-    assert [line["event"] for line in logs] == ["rate_limits_not_shared"]
+    assert [line["event"] for line in logs] == ["rate_limit_redis_failed"]

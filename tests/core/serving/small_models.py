@@ -115,7 +115,7 @@ def probabilities(message: FromProcess) -> np.ndarray:
 
 
 def expected(data: list[bytes], model: ModelFiles) -> np.ndarray:
-    """As computed one by one, without any lane."""
+    """As computed one by one, without batching."""
     backbone = tiny_backbone(seed=len(model.weights_sha256))
     pixels = torch.empty((len(data), 8, 8, 3), dtype=torch.uint8)
     for row, item in enumerate(data):

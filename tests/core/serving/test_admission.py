@@ -8,18 +8,18 @@ from app.core.serving.admission import Admission
 
 def test_places_are_given_back() -> None:
     admission = Admission(max_images=4, max_bytes=100)
-    with admission.enter() as place:
-        place.take(images=3, bytes_=50)
+    with admission.reserve() as reservation:
+        reservation.add(images=3, bytes_=50)
         assert (admission.images, admission.bytes) == (3, 50)
     assert (admission.images, admission.bytes) == (0, 0)
 
 
 def test_more_images_than_places_are_refused() -> None:
     admission = Admission(max_images=2, max_bytes=100)
-    with admission.enter() as one, admission.enter() as two:
-        one.take(images=1)
-        two.take(images=1)
-        with pytest.raises(QueueFull), admission.enter():
+    with admission.reserve() as one, admission.reserve() as two:
+        one.add(images=1)
+        two.add(images=1)
+        with pytest.raises(QueueFull), admission.reserve():
             pass
         assert admission.images == 2
     assert admission.images == 0
@@ -27,21 +27,21 @@ def test_more_images_than_places_are_refused() -> None:
 
 def test_more_bytes_than_fit_are_refused() -> None:
     admission = Admission(max_images=10, max_bytes=100)
-    with admission.enter() as one, admission.enter() as two:
-        one.take(bytes_=60)
+    with admission.reserve() as one, admission.reserve() as two:
+        one.add(bytes_=60)
         with pytest.raises(QueueFull):
-            two.take(bytes_=60)
-        two.take(bytes_=40)
+            two.add(bytes_=60)
+        two.add(bytes_=40)
     assert admission.bytes == 0
 
 
 def test_a_request_that_is_alone_fits() -> None:
     admission = Admission(max_images=2, max_bytes=100)
-    with admission.enter() as place:
-        place.take(images=9, bytes_=1000)
-        with pytest.raises(QueueFull), admission.enter():
+    with admission.reserve() as reservation:
+        reservation.add(images=9, bytes_=1000)
+        with pytest.raises(QueueFull), admission.reserve():
             pass
-    with admission.enter():
+    with admission.reserve():
         pass
 
 
@@ -49,8 +49,8 @@ def test_a_failed_request_leaves_nothing_behind() -> None:
     admission = Admission(max_images=2, max_bytes=100)
 
     def fail() -> None:
-        with admission.enter() as place:
-            place.take(bytes_=10)
+        with admission.reserve() as reservation:
+            reservation.add(bytes_=10)
             raise ValueError
 
     with pytest.raises(ValueError):  # noqa: PT011
@@ -60,60 +60,64 @@ def test_a_failed_request_leaves_nothing_behind() -> None:
 
 def test_a_body_under_way_takes_no_place() -> None:
     admission = Admission(max_images=2, max_bytes=100, max_arriving_bytes=1000)
-    with admission.enter() as slow, admission.enter() as quick:
-        slow.receive(200)  # more than fits in the queue
+    with admission.reserve() as slow, admission.reserve() as quick:
+        slow.add_arriving(200)  # more than fits in the queue
         assert (admission.images, admission.bytes, admission.arriving_bytes) == (0, 0, 200)
-        quick.receive(60)
-        quick.arrived(images=2)
+        quick.add_arriving(60)
+        quick.enqueue_body(images=2)
         assert (admission.images, admission.bytes, admission.arriving_bytes) == (2, 60, 200)
         with pytest.raises(QueueFull):
-            slow.arrived(images=1)
+            slow.enqueue_body(images=1)
     assert (admission.images, admission.bytes, admission.arriving_bytes) == (0, 0, 0)
 
 
 def test_bytes_under_way_are_bounded() -> None:
     admission = Admission(max_images=2, max_bytes=100, max_arriving_bytes=1000)
-    with admission.enter() as one, admission.enter() as two:
-        one.receive(600)
+    with admission.reserve() as one, admission.reserve() as two:
+        one.add_arriving(600)
         with pytest.raises(QueueFull):
-            two.receive(600)
-        two.receive(400)
+            two.add_arriving(600)
+        two.add_arriving(400)
     assert admission.arriving_bytes == 0
 
 
 def test_one_key_has_a_share_while_another_waits() -> None:
     admission = Admission(max_images=10, max_bytes=100, key_share=0.5)
-    with admission.enter("a") as one, admission.enter("a") as two, admission.enter("b") as other:
-        one.take(images=4)
-        other.take(images=1)
+    with (
+        admission.reserve("a") as one,
+        admission.reserve("a") as two,
+        admission.reserve("b") as other,
+    ):
+        one.add(images=4)
+        other.add(images=1)
         with pytest.raises(QueueFull):
-            two.take(images=2)
-        two.take(images=1)
-        with admission.enter("b") as more:
-            more.take(images=4)
+            two.add(images=2)
+        two.add(images=1)
+        with admission.reserve("b") as more:
+            more.add(images=4)
 
 
 def test_a_key_that_was_refused_finds_a_place_when_it_comes_back() -> None:
     """One key had the whole queue: from then on it has its share, also when it is alone."""
     admission = Admission(max_images=10, max_bytes=100, key_share=0.5)
-    with admission.enter("a") as first, admission.enter("a") as second:
-        first.take(images=5)
-        second.take(images=5)
-        with pytest.raises(QueueFull), admission.enter("b"):
+    with admission.reserve("a") as first, admission.reserve("a") as second:
+        first.add(images=5)
+        second.add(images=5)
+        with pytest.raises(QueueFull), admission.reserve("b"):
             pass
-        second.leave()
+        second.release()
         second.images = 0
-        with pytest.raises(QueueFull), admission.enter("a"):
+        with pytest.raises(QueueFull), admission.reserve("a"):
             pass
-        with admission.enter("b") as other:
-            other.take(images=5)
+        with admission.reserve("b") as other:
+            other.add(images=5)
 
 
 def test_nothing_is_remembered_of_keys_that_have_left() -> None:
     admission = Admission(max_images=10, max_bytes=100)
     for number in range(100):
-        with admission.enter(f"key_{number}") as place:
-            place.receive(1)
-            place.arrived(images=1)
+        with admission.reserve(f"key_{number}") as reservation:
+            reservation.add_arriving(1)
+            reservation.enqueue_body(images=1)
     assert not admission._images._by_key
     assert not admission._arriving._by_key

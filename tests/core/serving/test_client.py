@@ -35,7 +35,7 @@ def test_a_process_that_cannot_start_is_said(
     monkeypatch.setattr(serving, "_start_process", no_more)
     with pytest.raises(PredictorUnavailable, match="cannot be started"):
         asyncio.run(serving.predict(_MODEL, [b""]))
-    assert not serving._open
+    assert not serving._pending
 
 
 def test_a_process_that_dies_over_and_over_is_said(

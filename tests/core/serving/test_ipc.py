@@ -15,18 +15,18 @@ _MESSAGES = [("a", 1), ("b", b"x" * 300_000), (), ("c", None)]
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 100_000, 10**9])
 def test_pieces_of_any_size(size: int) -> None:
-    heard: list[Any] = []
-    wire = IpcChannel(heard.append, lambda _: None)
+    received: list[Any] = []
+    channel = IpcChannel(received.append, lambda _: None)
     sent = b"".join(map(pack, _MESSAGES[:1] if size == 1 else _MESSAGES))
     for at in range(0, len(sent), size):
-        wire.data_received(sent[at : at + size])
-    assert heard == (_MESSAGES[:1] if size == 1 else _MESSAGES)
+        channel.data_received(sent[at : at + size])
+    assert received == (_MESSAGES[:1] if size == 1 else _MESSAGES)
 
 
 def test_there_and_back_more_than_a_socket_holds() -> None:
     """The side that computes reads and answers in its own time."""
     ours, theirs = socket.socketpair()
-    heard: list[Any] = []
+    received: list[Any] = []
     many = 20
 
     def echo() -> None:
@@ -37,23 +37,23 @@ def test_there_and_back_more_than_a_socket_holds() -> None:
     async def talk() -> None:
         done, lost = asyncio.Event(), asyncio.Event()
 
-        def hear(message: Any) -> None:
-            heard.append(message)
-            if len(heard) == many:
+        def on_message(message: Any) -> None:
+            received.append(message)
+            if len(received) == many:
                 done.set()
 
-        wire = await IpcChannel.over(ours, hear, lambda _: lost.set())
+        channel = await IpcChannel.connect(ours, on_message, lambda _: lost.set())
         for number in range(many):
-            wire.send(pack((number, b"y" * 400_000)))
+            channel.send(pack((number, b"y" * 400_000)))
         await asyncio.wait_for(done.wait(), LONG_SECONDS)
-        wire.hang_up()
+        channel.close()
         await asyncio.wait_for(lost.wait(), LONG_SECONDS)
 
     other = threading.Thread(target=echo)
     other.start()
     asyncio.run(talk())
     join(other)  # it saw that we hung up
-    assert [number for number, _ in heard] == list(range(many))
+    assert [number for number, _ in received] == list(range(many))
 
 
 def test_the_end_in_the_middle_of_a_length() -> None:

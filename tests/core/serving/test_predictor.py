@@ -11,7 +11,7 @@ from app.core.datasets.decoding.headers import DecodeLimits
 from app.core.datasets.decoding.pool import DecoderPool
 from app.core.models.files import ModelFiles
 from app.core.platform.errors import DeadlineExceeded, ImageRejected, PredictorUnavailable
-from app.core.serving import predictor as engines
+from app.core.serving import predictor as predictors
 from app.core.serving.messages import (
     Loaded,
     LoadFailed,
@@ -38,14 +38,14 @@ from tests.worker.tiny import DIM
 
 ODD = ("-m", "tests.core.datasets.decoding.odd_decoder")
 
-MakeEngine = Callable[..., Predictor]
+MakePredictor = Callable[..., Predictor]
 
 
 @pytest.fixture
 def loader(monkeypatch: pytest.MonkeyPatch) -> Loader:
     loader = Loader()
     monkeypatch.setattr(
-        engines, "load_model", lambda files, settings, known=(): loader(files, known)
+        predictors, "load_model", lambda files, settings, known=(): loader(files, known)
     )
     return loader
 
@@ -56,9 +56,9 @@ def replies() -> Replies:
 
 
 @pytest.fixture
-def make_engine(
+def make_predictor(
     make_settings: MakeSettings, loader: Loader, replies: Replies
-) -> Iterator[MakeEngine]:
+) -> Iterator[MakePredictor]:
     made: list[Predictor] = []
 
     def make(**changes: object) -> Predictor:
@@ -66,11 +66,11 @@ def make_engine(
         return made[-1]
 
     yield make
-    for engine in made:
-        engine.close()
+    for predictor in made:
+        predictor.close()
 
 
-def _ask(
+def _request(
     number: int,
     model: ModelFiles,
     *images: bytes,
@@ -86,30 +86,34 @@ def _ask(
     )
 
 
-def _make_impatient(engine: Predictor) -> None:
+def _make_impatient(predictor: Predictor) -> None:
     """Now every model counts as idle."""
-    engine._settings = engine._settings.model_copy(update={"predict_idle_seconds": 0.0})
-    engine._models._idle_seconds = 0.0
+    predictor._settings = predictor._settings.model_copy(update={"predict_idle_seconds": 0.0})
+    predictor._models._idle_seconds = 0.0
 
 
-def test_a_crowd_gets_what_each_would_get_alone(make_engine: MakeEngine, replies: Replies) -> None:
-    engine, model = make_engine(), files("m")
+def test_a_crowd_gets_what_each_would_get_alone(
+    make_predictor: MakePredictor, replies: Replies
+) -> None:
+    predictor, model = make_predictor(), files("m")
     data = [png(i) for i in range(60)]
     for number, item in enumerate(data):
-        engine.take(_ask(number, model, item))
+        predictor.handle(_request(number, model, item))
     found = replies.wait(*range(60))
     answers = np.concatenate([probabilities(found[number]) for number in range(60)])
     np.testing.assert_allclose(answers, expected(data, model), atol=1e-5)
 
 
 def test_those_who_wait_share_batches(
-    make_engine: MakeEngine, loader: Loader, replies: Replies
+    make_predictor: MakePredictor, loader: Loader, replies: Replies
 ) -> None:
-    engine, model = make_engine(), files("m")
+    predictor, model = make_predictor(), files("m")
     loader.computing.clear()
     for number in range(16):
-        engine.take(_ask(number, model, png(number)))
-    wait_until(lambda: engine._batches.waiting >= 16 - 2 * 4)  # two lanes hold up to four each
+        predictor.handle(_request(number, model, png(number)))
+    wait_until(
+        lambda: predictor._scheduler.waiting >= 16 - 2 * 4
+    )  # two threads hold up to four each
     loader.computing.set()
     found = replies.wait(*range(16))
     batches = [batch for answer in found.values() for batch in answer.batches]  # type: ignore[union-attr]
@@ -120,19 +124,21 @@ def test_those_who_wait_share_batches(
 
 
 def test_one_request_of_many_images_keeps_their_order(
-    make_engine: MakeEngine, replies: Replies
+    make_predictor: MakePredictor, replies: Replies
 ) -> None:
-    engine, model = make_engine(), files("m")
+    predictor, model = make_predictor(), files("m")
     data = [png(i) for i in range(30)]
-    engine.take(_ask(1, model, *data))
+    predictor.handle(_request(1, model, *data))
     np.testing.assert_allclose(probabilities(replies.wait(1)[1]), expected(data, model), atol=1e-5)
 
 
-def test_bad_images_get_an_error_in_their_place(make_engine: MakeEngine, replies: Replies) -> None:
-    engine, model = make_engine(max_image_bytes=10_000), files("m")
+def test_bad_images_get_an_error_in_their_place(
+    make_predictor: MakePredictor, replies: Replies
+) -> None:
+    predictor, model = make_predictor(max_image_bytes=10_000), files("m")
     data = [png(0), b"no image", png(1), b"", b"x" * 10_001]
-    engine.take(_ask(1, model, *data))
-    engine.take(_ask(2, model, b"nothing"))
+    predictor.handle(_request(1, model, *data))
+    predictor.handle(_request(2, model, b"nothing"))
     found = replies.wait(1, 2)
     outcomes = found[1].outcomes  # type: ignore[union-attr]
     kinds = [outcome.code if isinstance(outcome, ImageRejected) else "" for outcome in outcomes]
@@ -142,12 +148,12 @@ def test_bad_images_get_an_error_in_their_place(make_engine: MakeEngine, replies
 
 
 def test_images_that_cost_too_much_get_an_error_and_the_others_answers(
-    make_engine: MakeEngine, replies: Replies
+    make_predictor: MakePredictor, replies: Replies
 ) -> None:
-    engine, model = make_engine(), files("m")
+    predictor, model = make_predictor(), files("m")
     poisoned = [jpeg_of_scans(6_000), webp_claiming(7_000, 7_000)]
-    engine.take(_ask(1, model, png(0), *poisoned, tiff_of_pages(20_000), png(1)))
-    engine.take(_ask(2, model, png(2)))
+    predictor.handle(_request(1, model, png(0), *poisoned, tiff_of_pages(20_000), png(1)))
+    predictor.handle(_request(2, model, png(2)))
     found = replies.wait(1, 2)
     outcomes = found[1].outcomes  # type: ignore[union-attr]
     kinds = [outcome.code if isinstance(outcome, ImageRejected) else "" for outcome in outcomes]
@@ -156,7 +162,7 @@ def test_images_that_cost_too_much_get_an_error_and_the_others_answers(
 
 
 def test_an_image_that_hangs_delays_no_other_request(
-    make_engine: MakeEngine, replies: Replies, monkeypatch: pytest.MonkeyPatch
+    make_predictor: MakePredictor, replies: Replies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pools: list[DecoderPool] = []
 
@@ -164,13 +170,13 @@ def test_an_image_that_hangs_delays_no_other_request(
         pools.append(DecoderPool(processes, DecodeLimits(seconds=4), program=ODD))
         return pools[-1]
 
-    monkeypatch.setattr(engines, "decoder_pool", odd_pool)
-    engine, model = make_engine(torch_threads=1), files("m")
-    engine.take(_ask(0, model, png(0)))
+    monkeypatch.setattr(predictors, "decoder_pool", odd_pool)
+    predictor, model = make_predictor(torch_threads=1), files("m")
+    predictor.handle(_request(0, model, png(0)))
     replies.wait(0)
-    engine.take(_ask(1, model, png(1) + b"sleep", png(2)))
+    predictor.handle(_request(1, model, png(1) + b"sleep", png(2)))
     for number in range(10, 20):
-        engine.take(_ask(number, model, png(number)))
+        predictor.handle(_request(number, model, png(number)))
     replies.wait(*range(10, 20))
     assert not any(getattr(message, "id", None) == 1 for message in replies.all)
     outcomes = replies.wait(1)[1].outcomes  # type: ignore[union-attr]
@@ -181,12 +187,12 @@ def test_an_image_that_hangs_delays_no_other_request(
 
 
 def test_models_of_one_backbone_share_it(
-    make_engine: MakeEngine, loader: Loader, replies: Replies
+    make_predictor: MakePredictor, loader: Loader, replies: Replies
 ) -> None:
-    engine = make_engine()
+    predictor = make_predictor()
     one, two, other = files("a"), files("bb"), files("ccc", weights="other")
     for number, model in enumerate((one, two, other)):
-        engine.take(_ask(number, model, png(7)))
+        predictor.handle(_request(number, model, png(7)))
     found = replies.wait(0, 1, 2)
     assert loader.backbones == 2
     for number, model in enumerate((one, two, other)):
@@ -195,7 +201,7 @@ def test_models_of_one_backbone_share_it(
         )
     # and their images share batches
     for number in range(10, 30):
-        engine.take(_ask(number, (one, two)[number % 2], png(number)))
+        predictor.handle(_request(number, (one, two)[number % 2], png(number)))
     found = replies.wait(*range(10, 30))
     for number in range(10, 30):
         model = (one, two)[number % 2]
@@ -204,22 +210,22 @@ def test_models_of_one_backbone_share_it(
         )
 
 
-def test_features_need_no_backbone(make_engine: MakeEngine, replies: Replies) -> None:
-    engine, model = make_engine(), files("m")
+def test_features_need_no_backbone(make_predictor: MakePredictor, replies: Replies) -> None:
+    predictor, model = make_predictor(), files("m")
     features = np.random.default_rng(0).normal(size=(50, DIM)).astype(np.float32)
-    engine.take(_ask(1, model, features=features))
+    predictor.handle(_request(1, model, features=features))
     found = probabilities(replies.wait(1)[1])
     assert found.shape == (50, CLUSTERS)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-5)
 
 
 def test_what_comes_too_late_is_not_computed(
-    make_engine: MakeEngine, loader: Loader, replies: Replies
+    make_predictor: MakePredictor, loader: Loader, replies: Replies
 ) -> None:
-    engine, model = make_engine(), files("m")
+    predictor, model = make_predictor(), files("m")
     loader.hold.clear()
-    engine.take(_ask(1, model, png(1), png(2), seconds=0.0))
-    engine.take(_ask(2, model, png(3)))
+    predictor.handle(_request(1, model, png(1), png(2), seconds=0.0))
+    predictor.handle(_request(2, model, png(3)))
     loader.hold.set()
     found = replies.wait(1, 2)
     assert isinstance(found[1], PredictFailure)
@@ -227,10 +233,10 @@ def test_what_comes_too_late_is_not_computed(
     assert isinstance(found[2], PredictResult)
 
 
-def test_a_model_that_cannot_be_loaded(make_engine: MakeEngine, replies: Replies) -> None:
-    engine = make_engine()
-    engine.take(_ask(1, files("broken"), png(1)))
-    engine.take(_ask(2, files("fine"), png(1)))
+def test_a_model_that_cannot_be_loaded(make_predictor: MakePredictor, replies: Replies) -> None:
+    predictor = make_predictor()
+    predictor.handle(_request(1, files("broken"), png(1)))
+    predictor.handle(_request(2, files("fine"), png(1)))
     found = replies.wait(1, 2)
     assert isinstance(found[1], PredictFailure)
     assert isinstance(found[1].error, PredictorUnavailable)
@@ -240,25 +246,25 @@ def test_a_model_that_cannot_be_loaded(make_engine: MakeEngine, replies: Replies
 
 
 def test_answers_go_on_while_another_model_is_loaded(
-    make_engine: MakeEngine, loader: Loader, replies: Replies
+    make_predictor: MakePredictor, loader: Loader, replies: Replies
 ) -> None:
-    engine = make_engine()
-    engine.take(_ask(1, files("ready"), png(1)))
+    predictor = make_predictor()
+    predictor.handle(_request(1, files("ready"), png(1)))
     replies.wait(1)
     loader.hold.clear()
-    engine.take(_ask(2, files("slow"), png(1)))
-    engine.take(_ask(3, files("ready"), png(1)))
+    predictor.handle(_request(2, files("slow"), png(1)))
+    predictor.handle(_request(3, files("ready"), png(1)))
     assert isinstance(replies.wait(3)[3], PredictResult)
     loader.hold.set()
     assert isinstance(replies.wait(2)[2], PredictResult)
 
 
 def test_the_least_used_model_makes_room(
-    make_engine: MakeEngine, loader: Loader, replies: Replies
+    make_predictor: MakePredictor, loader: Loader, replies: Replies
 ) -> None:
-    engine = make_engine(predict_cache_bytes=1)
+    predictor = make_predictor(predict_cache_bytes=1)
     for number, name in enumerate(("a", "b", "a")):
-        engine.take(_ask(number, files(name), png(1)))
+        predictor.handle(_request(number, files(name), png(1)))
         assert isinstance(replies.wait(number)[number], PredictResult)
     assert loader.loads == ["a", "b", "a"]
     dropped = [message for message in replies.all if isinstance(message, Unloaded)]
@@ -266,40 +272,40 @@ def test_the_least_used_model_makes_room(
 
 
 def test_a_model_that_nobody_asks_for_is_unloaded(
-    make_engine: MakeEngine, replies: Replies, monkeypatch: pytest.MonkeyPatch
+    make_predictor: MakePredictor, replies: Replies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "_LOOK_SECONDS", 0.05)
-    engine = make_engine()
-    engine.take(_ask(1, files("m"), png(1)))
+    monkeypatch.setattr(predictors, "_IDLE_CHECK_SECONDS", 0.05)
+    predictor = make_predictor()
+    predictor.handle(_request(1, files("m"), png(1)))
     replies.wait(1)
-    assert not engine.is_idle
-    _make_impatient(engine)
+    assert not predictor.is_idle
+    _make_impatient(predictor)
     message = replies.wait_for(Unloaded)
     assert isinstance(message, Unloaded)
     assert (message.model.folder, message.reason, message.bytes) == ("m", "idle", 0)
-    wait_until(lambda: engine.is_idle, "nothing is loaded")
-    engine.take(_ask(2, files("m"), png(1)))
+    wait_until(lambda: predictor.is_idle, "nothing is loaded")
+    predictor.handle(_request(2, files("m"), png(1)))
     assert isinstance(replies.wait(2)[2], PredictResult)
 
 
-def test_what_computes_is_told(make_engine: MakeEngine, replies: Replies) -> None:
-    engine, model = make_engine(), files("m")
-    engine.take(LoadModel(model=model))
+def test_what_computes_is_told(make_predictor: MakePredictor, replies: Replies) -> None:
+    predictor, model = make_predictor(), files("m")
+    predictor.handle(LoadModel(model=model))
     loaded = replies.wait_for(Loaded)
     assert isinstance(loaded, Loaded)
     assert loaded.backend == "onnx"
-    engine.take(_ask(1, model, png(4)))
+    predictor.handle(_request(1, model, png(4)))
     np.testing.assert_allclose(
         probabilities(replies.wait(1)[1]), expected([png(4)], model), atol=1e-6
     )
 
 
-def test_many_threads_may_ask(make_engine: MakeEngine, replies: Replies) -> None:
-    engine, model = make_engine(), files("m")
+def test_many_threads_may_request(make_predictor: MakePredictor, replies: Replies) -> None:
+    predictor, model = make_predictor(), files("m")
 
     def ask(first: int) -> None:
         for number in range(first, first + 25):
-            engine.take(_ask(number, model, png(number % 5)))
+            predictor.handle(_request(number, model, png(number % 5)))
 
     threads = [threading.Thread(target=ask, args=(first,)) for first in (0, 25, 50, 75)]
     for thread in threads:

@@ -59,9 +59,9 @@ def test_another_process_is_ready_once_it_has_loaded_that(
     assert first.json()["checks"]["models"]["detail"] == "loading colors/versions/1"
     wait_until(lambda: api.get("/readyz").json()["ready"])
     assert _loaded(api) == ["colors"]
-    process = api.app.state.serving._child.process  # type: ignore[attr-defined]
+    process = api.app.state.serving._running.process  # type: ignore[attr-defined]
     assert api.post("/v1/models/colors:predict", files=_IMAGE).status_code == 200
-    assert api.app.state.serving._child.process is process  # type: ignore[attr-defined]
+    assert api.app.state.serving._running.process is process  # type: ignore[attr-defined]
 
 
 def test_what_nobody_asked_for_lately_is_not_loaded(

@@ -1,4 +1,4 @@
-"""Tensors as bytes, in the form of the protocol's binary extension: little-endian, row by row."""
+"""Tensors as bytes, by the protocol's binary extension: little-endian, row by row."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -8,12 +8,12 @@ import numpy.typing as npt
 
 from app.core.platform.errors import InvalidRequest
 
-HEADER = "Inference-Header-Content-Length"  # of the JSON that comes before the tensors
+HEADER = "Inference-Header-Content-Length"  # of the JSON before the tensors
 _SIZE = struct.Struct("<I")  # before each element of BYTES
 
 
 def split(body: bytes, header: str | None) -> tuple[bytes, memoryview]:
-    """The JSON, and what follows it."""
+    """Returns the JSON and the bytes after it."""
     if header is None:
         return body, memoryview(b"")
     length = int(header) if header.isdecimal() and len(header) < 19 else None
@@ -25,19 +25,19 @@ def split(body: bytes, header: str | None) -> tuple[bytes, memoryview]:
 
 
 def read_elements(data: memoryview, count: int) -> Iterator[bytes]:
-    """The elements of a BYTES tensor, which must be `count` and fill the data."""
-    at = 0
+    """Yields the `count` elements of a BYTES tensor; InvalidRequest if the data does not match."""
+    end = 0
     for _ in range(count):
-        start = at + _SIZE.size
+        start = end + _SIZE.size
         if start > len(data):
             raise InvalidRequest(f"The binary data ends before its {count} elements do.")
-        (size,) = _SIZE.unpack(data[at:start])
-        at = start + size
-        if at > len(data):
+        (size,) = _SIZE.unpack(data[end:start])
+        end = start + size
+        if end > len(data):
             raise InvalidRequest(f"The binary data ends before its {count} elements do.")
-        yield bytes(data[start:at])
-    if at != len(data):
-        raise InvalidRequest(f"The binary data goes on after its {count} elements.")
+        yield bytes(data[start:end])
+    if end != len(data):
+        raise InvalidRequest(f"The binary data continues after its {count} elements.")
 
 
 def read_floats(data: memoryview, shape: Sequence[int]) -> npt.NDArray[np.float32]:

@@ -1,30 +1,25 @@
-"""Labels for new images, asked for in tensors."""
+"""Predictions as tensors."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from app.api import schemas
-from app.api.http.access import ApiKeyAuth, GuardedRoute
-from app.api.http.bodies import inlined
+from app.api.http.auth import ApiKeyAuth, AuthenticatedRoute
+from app.api.http.openapi_bodies import inline_refs
+from app.api.inference import open_context
 from app.api.routes.oip import binary
-from app.api.routes.oip.addresses import ModelName, VersionName, numbered, refusals
-from app.api.routes.oip.answers import to_response
+from app.api.routes.oip.models import ModelName, VersionName, error_responses, version_reference
 from app.api.routes.oip.requests import read_request
-from app.api.routes.predict_place import arriving, reserve_capacity
+from app.api.routes.oip.responses import to_response
 from app.core.platform.errors import UnsupportedMediaType
-from app.core.runtime import Runtime
-from app.core.serving import Serving
-from app.core.serving.admission import Reservation
-from app.core.serving.references import References
 
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v2/models",
     tags=["inference protocol"],
-    responses=refusals(413, 415),
+    responses=error_responses(413, 415),
     dependencies=[Depends(ApiKeyAuth("predict"))],
 )
 _BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
@@ -40,96 +35,68 @@ _REQUEST_BODY: dict[str, Any] = {
             "in": "header",
             "required": False,
             "schema": {"type": "integer", "minimum": 0},
-            "description": "If tensors follow the JSON as bytes: the length of the JSON.",
+            "description": "The length of the JSON, if binary tensors follow it.",
         }
     ],
     "requestBody": {
         "required": True,
         "content": {
             "application/json": {
-                "schema": inlined(schemas.InferRequest.model_json_schema()),
+                "schema": inline_refs(schemas.InferRequest.model_json_schema()),
                 "example": _EXAMPLE,
             },
             **_BINARY,
         },
     },
 }
-_ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {"model": schemas.InferAnswer, "description": "Tensors", "content": _BINARY},
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"model": schemas.InferResponse, "description": "Tensors", "content": _BINARY},
 }
-
-
-@dataclass(frozen=True)
-class InferContext:
-    """All that an answer needs, found once a request."""
-
-    request: Request
-    runtime: Runtime
-    serving: Serving
-    references: References
-    tenant: str
-
-
-def _infer_context(request: Request) -> InferContext:
-    state = request.app.state
-    return InferContext(
-        request, state.runtime, state.serving, state.references, request.state.actor.tenant
-    )
 
 
 @router.post(
     "/{model}/infer",
     response_model=None,
-    responses=_ANSWER,
+    responses=_RESPONSES,
     openapi_extra=_REQUEST_BODY,
-    summary="Tensors of labels for new images",
+    summary="Infer clusters of images",
 )
 async def infer(request: Request, model: ModelName) -> Response:
-    """As `/v1/models/{name}:predict`, in the words of the Open Inference Protocol: `images` or
-    `embeddings` in; cluster, label and probabilities out. An image that cannot be read gets cluster
-    -1 and a text in `error`; the request fails only if none can be read."""
-    with reserve_capacity(request) as place:
-        return await _infer(_infer_context(request), model, place)
+    """As `/v1/models/{name}:predict`, by the Open Inference Protocol. The input is `images` or
+    `embeddings`; the outputs are cluster, label and probabilities. An image that cannot be read
+    gets cluster -1 and a text in `error`; the request fails only if no image can be read."""
+    return await _infer(request, model)
 
 
 @router.post(
     "/{model}/versions/{version}/infer",
     response_model=None,
-    responses=_ANSWER,
+    responses=_RESPONSES,
     openapi_extra=_REQUEST_BODY,
-    summary="Tensors of labels for new images from a given version",
+    summary="Infer clusters of images with a version",
 )
 async def infer_with_version(request: Request, model: ModelName, version: VersionName) -> Response:
-    """As `infer` of the model, from this version whatever the aliases say."""
-    with reserve_capacity(request) as place:
-        return await _infer(_infer_context(request), numbered(model, version), place)
+    """As `infer` of the model, with this version."""
+    return await _infer(request, version_reference(model, version))
 
 
-async def _infer(asking: InferContext, reference: str, place: Reservation) -> Response:
-    target = await asking.references.resolve(asking.tenant, reference)
-    inference = await run_in_threadpool(
-        read_request,
-        await _read_body(asking.request, place),  # nobody holds it after it is read
-        asking.request.headers.get(binary.HEADER),
-        target,
-        asking.runtime.settings,
-    )
-    place.take(images=max(0, len(inference.images) - 1))  # the first has its place already
-    outcomes = await asking.serving.predict(
-        target.files,
-        inference.images,
-        features=inference.features,
-        seconds=inference.seconds,
-    )
-    return await run_in_threadpool(to_response, inference, target, outcomes)
+async def _infer(request: Request, reference: str) -> Response:
+    async with open_context(request, reference) as context:
+        _check_encoding(request)
+        inference = await run_in_threadpool(
+            read_request,
+            await context.read_body(),  # no variable: it is freed as soon as it is parsed
+            request.headers.get(binary.HEADER),
+            context.model,
+            context.runtime.settings,
+        )
+        # The first image was reserved with the body.
+        context.reservation.add(images=max(0, len(inference.inputs.images) - 1))
+        outcomes = await context.predict(inference.inputs, inference.seconds)
+        return await run_in_threadpool(to_response, inference, context.model, outcomes)
 
 
-async def _read_body(request: Request, place: Reservation) -> bytes:
+def _check_encoding(request: Request) -> None:
     encoding = request.headers.get("content-encoding", "identity")
     if encoding != "identity":
-        raise UnsupportedMediaType(f"A body with the encoding {encoding!r} is not read here.")
-    body = bytearray()
-    async for chunk in arriving(request, place):
-        body += chunk
-    place.arrived(images=1)
-    return bytes(body)
+        raise UnsupportedMediaType(f"The Content-Encoding {encoding!r} is not supported.")

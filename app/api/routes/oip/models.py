@@ -1,79 +1,88 @@
-"""What the protocol says of a model: its tensors, and whether it answers."""
+"""Metadata and readiness of models, by the Open Inference Protocol."""
 
 import asyncio
 import time
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
-from sqlalchemy import select
+from fastapi import APIRouter, Depends, Path
 from sqlalchemy.orm import Session
 
 from app.api import schemas
-from app.api.http.access import ApiKeyAuth, GuardedRoute
-from app.api.http.dependencies import ReferencesDep, ServingDep, SessionDep, TenantDep
-from app.api.routes.oip.addresses import ModelName, VersionName, numbered, refusals
+from app.api.http.auth import ApiKeyAuth, AuthenticatedRoute
+from app.api.http.dependencies import ResolverDep, ServingDep, SessionDep, TenantDep
+from app.api.http.errors import InferenceProblem, responses
 from app.core.clusterings.names import current_names
 from app.core.models import resolve
+from app.core.models.queries import version_numbers
 from app.core.platform.errors import ModelLoading
-from app.core.platform.tables import ModelVersion
 from app.core.serving import Serving
-from app.core.serving.references import Target
+from app.core.serving.resolver import ResolvedModel
+
+ModelName = Annotated[str, Path(max_length=170, description="`name` or `name@alias`.")]
+# A text, as in the protocol: a version that is not a number is not found.
+VersionName = Annotated[str, Path(max_length=20, description="A version's number.")]
+
+
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """A route's OpenAPI responses: problems with the `error` field of the protocol."""
+    return responses(400, 401, 403, 404, 429, 503, *statuses, "default", model=InferenceProblem)
+
+
+def version_reference(model: str, version: str) -> str:
+    return f"{model}/versions/{version}"
+
 
 router = APIRouter(
-    route_class=GuardedRoute,
+    route_class=AuthenticatedRoute,
     prefix="/v2/models",
     tags=["inference protocol"],
-    responses=refusals(),
+    responses=error_responses(),
     dependencies=[Depends(ApiKeyAuth("predict"))],
 )
-_PATIENCE_SECONDS = 0.5  # with a model that is being loaded: probes do not wait long
-_LOOK_SECONDS = 0.02
+_WAIT_SECONDS = 0.5  # for a model that is loading: probes do not wait long
+_POLL_SECONDS = 0.02
 
 
-@router.get("/{model}", summary="A model's tensors")
+@router.get("/{model}", summary="Read the metadata of a model")
 def read_tensors(session: SessionDep, tenant: TenantDep, model: ModelName) -> schemas.ModelMetadata:
     return _metadata(session, tenant, model)
 
 
-@router.get("/{model}/versions/{version}", summary="A version's tensors")
+@router.get("/{model}/versions/{version}", summary="Read the metadata of a version")
 def read_tensors_of_version(
     session: SessionDep, tenant: TenantDep, model: ModelName, version: VersionName
 ) -> schemas.ModelMetadata:
-    return _metadata(session, tenant, numbered(model, version))
+    return _metadata(session, tenant, version_reference(model, version))
 
 
-@router.get("/{model}/ready", summary="Whether a model answers at once")
+@router.get("/{model}/ready", summary="Check readiness of a model")
 async def model_ready(
-    serving: ServingDep, references: ReferencesDep, tenant: TenantDep, model: ModelName
+    serving: ServingDep, resolver: ResolverDep, tenant: TenantDep, model: ModelName
 ) -> schemas.ModelReady:
-    """503 while it is being loaded, which this request starts if need be, and if it cannot be
-    loaded; `error` says why."""
-    return await _ready(serving, await references.resolve(tenant, model))
+    """Starts to load the model if it is not loaded. 503 while it loads, or if it cannot be loaded;
+    `error` says why."""
+    return await _ready(serving, await resolver.resolve(tenant, model))
 
 
-@router.get("/{model}/versions/{version}/ready", summary="Whether a version answers at once")
+@router.get("/{model}/versions/{version}/ready", summary="Check readiness of a version")
 async def version_ready(
     serving: ServingDep,
-    references: ReferencesDep,
+    resolver: ResolverDep,
     tenant: TenantDep,
     model: ModelName,
     version: VersionName,
 ) -> schemas.ModelReady:
     """As for the model."""
-    return await _ready(serving, await references.resolve(tenant, numbered(model, version)))
+    return await _ready(serving, await resolver.resolve(tenant, version_reference(model, version)))
 
 
 def _metadata(session: Session, tenant: str, reference: str) -> schemas.ModelMetadata:
     model, version = resolve(session, tenant, reference)
-    numbers = session.scalars(
-        select(ModelVersion.version)
-        .where(ModelVersion.model_id == model.id)
-        .order_by(ModelVersion.version)
-    )
     dim = version.manifest["feature_dim"]
     labels = current_names(session, version)
     return schemas.ModelMetadata(
         name=model.name,
-        versions=[str(number) for number in numbers],
+        versions=[str(number) for number in version_numbers(session, model)],
         inputs=[
             schemas.TensorMetadata(name="images", datatype="BYTES", shape=[-1]),
             schemas.TensorMetadata(name="embeddings", datatype="FP32", shape=[-1, dim]),
@@ -95,14 +104,13 @@ def _metadata(session: Session, tenant: str, reference: str) -> schemas.ModelMet
     )
 
 
-async def _ready(serving: Serving, target: Target) -> schemas.ModelReady:
-    """Looks at what is loaded, again and again: others wait for the same, and to wait for it in
-    their way and give up would make them give up, too."""
-    loading = serving.load(target.files)
-    until = time.monotonic() + _PATIENCE_SECONDS
+async def _ready(serving: Serving, model: ResolvedModel) -> schemas.ModelReady:
+    """Polls the shared future: to await it with a timeout would cancel it for other requests."""
+    loading = serving.load(model.files)
+    until = time.monotonic() + _WAIT_SECONDS
     while not loading.done():
         if time.monotonic() > until:
-            raise ModelLoading(f"{target.name} {target.version} is being loaded; ask again.")
-        await asyncio.sleep(_LOOK_SECONDS)
-    loading.result()  # raises what is wrong with it
-    return schemas.ModelReady(name=target.name, ready=True)
+            raise ModelLoading(f"{model.name} {model.version} is loading; try again.")
+        await asyncio.sleep(_POLL_SECONDS)
+    loading.result()  # raises the reason if it failed
+    return schemas.ModelReady(name=model.name, ready=True)

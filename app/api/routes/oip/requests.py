@@ -1,4 +1,4 @@
-"""From the body of an inference request to what is to be labeled. Nothing in it is believed."""
+"""Parses and validates the body of an inference request."""
 
 import base64
 import binascii
@@ -7,96 +7,86 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, get_args
 
-import numpy as np
-import numpy.typing as npt
-from pydantic import ValidationError
-
 from app.api import schemas
+from app.api.http.validation import check_json_values, parse_json
+from app.api.inference import (
+    OTHER_JSON_VALUES,
+    Features,
+    PredictInputs,
+    check_count,
+    check_rows,
+    to_features,
+)
 from app.api.routes.oip import binary
-from app.core.platform.errors import FieldError, InvalidRequest
+from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
-from app.core.serving.references import Target
+from app.core.serving.resolver import ResolvedModel
 
 OUTPUTS: tuple[schemas.OutputName, ...] = get_args(schemas.OutputName)
-_OTHER_VALUES = 10_000  # commas of a request that are not between numbers
-_MOST_FIELDS = 10  # told of in one answer
-_JSON_NUMBER = 22  # bytes, at most
+_JSON_NUMBER = 22  # bytes at most
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inference:
-    """A request that holds what it says; it has either images or features."""
+    """A validated request."""
 
     id: str | None
-    images: Sequence[bytes] = ()
-    features: npt.NDArray[np.float32] | None = None
-    outputs: Mapping[schemas.OutputName, bool]  # whether it is wanted as binary
+    inputs: PredictInputs
+    outputs: Mapping[schemas.OutputName, bool]  # True: as binary data
     seconds: float | None
 
-    @property
-    def count(self) -> int:
-        return len(self.images) if self.features is None else len(self.features)
 
-
-def read_request(body: bytes, header: str | None, target: Target, settings: Settings) -> Inference:
-    """For a thread: a million numbers take their time."""
+def read_request(
+    body: bytes, header: str | None, model: ResolvedModel, settings: Settings
+) -> Inference:
+    """Slow for a million numbers: call it in a thread."""
     text, tail = binary.split(body, header)
-    request = _parse(text, settings.max_predict_features * target.feature_dim)
+    request = _parse(text, settings.max_predict_features * model.feature_dim)
     (tensor,) = request.inputs
     parameters = request.parameters or schemas.InferParameters()
     raw = _binary_of(tensor, tail)
     inference = Inference(
         id=request.id,
-        images=_images(tensor, raw, settings.max_predict_files) if _is_images(tensor) else (),
-        features=None if _is_images(tensor) else _features(tensor, raw, target, settings),
+        inputs=_inputs(tensor, raw, model, settings),
         outputs=_outputs(request.outputs, parameters.binary_data_output),
         seconds=parameters.timeout / 1e6 if parameters.timeout else None,
     )
-    _check_answer(inference, len(target.labels), settings.max_predict_bytes)
+    _check_response_size(inference, len(model.labels), settings.max_predict_bytes)
     return inference
 
 
-def _parse(text: bytes, most_numbers: int) -> schemas.InferRequest:
-    if text.count(b",") > most_numbers + _OTHER_VALUES:  # each would take up far more as an object
-        raise InvalidRequest("The request holds more values than any that could be answered.")
-    try:
-        return schemas.InferRequest.model_validate_json(text)
-    except ValidationError as error:
-        raise _as_invalid(error) from error
+def _parse(text: bytes, max_numbers: int) -> schemas.InferRequest:
+    check_json_values(text, max_numbers + OTHER_JSON_VALUES)
+    return parse_json(schemas.InferRequest, text)
 
 
-def _as_invalid(error: ValidationError) -> InvalidRequest:
-    found = [
-        FieldError(".".join(str(part) for part in item["loc"]), item["msg"])
-        for item in error.errors(include_url=False, include_context=False, include_input=False)
-    ][:_MOST_FIELDS]
-    detail = "; ".join(f"{e.field}: {e.message}" if e.field else e.message for e in found)
-    return InvalidRequest(detail, errors=found)
-
-
-def _is_images(tensor: schemas.InferInput) -> bool:
-    return tensor.name == "images"
+def _inputs(
+    tensor: schemas.InferInput, raw: memoryview | None, model: ResolvedModel, settings: Settings
+) -> PredictInputs:
+    if tensor.name == "images":
+        return PredictInputs(images=_images(tensor, raw, settings.max_predict_files))
+    return PredictInputs(features=_features(tensor, raw, model, settings))
 
 
 def _binary_of(tensor: schemas.InferInput, tail: memoryview) -> memoryview | None:
-    """What follows the JSON, if the tensor says that it is there."""
+    """The bytes after the JSON, if the tensor refers to them."""
     size = tensor.parameters.binary_data_size if tensor.parameters else None
     if (size is None) == (tensor.data is None):
         raise InvalidRequest.field(f"inputs.{tensor.name}", "needs either data or binary_data_size")
     if (size or 0) != len(tail):
         raise InvalidRequest.field(
             f"inputs.{tensor.name}",
-            f"{size or 0:,} bytes were announced after the JSON and {len(tail):,} are there; "
-            f"the header {binary.HEADER} says where they begin",
+            f"has a binary_data_size of {size or 0:,}, but {len(tail):,} bytes follow the JSON; "
+            f"the header {binary.HEADER} must be the length of the JSON",
         )
     return tail if size is not None else None
 
 
-def _images(tensor: schemas.InferInput, raw: memoryview | None, most: int) -> list[bytes]:
+def _images(tensor: schemas.InferInput, raw: memoryview | None, limit: int) -> list[bytes]:
     if tensor.datatype != "BYTES" or len(tensor.shape) != 1:
-        raise InvalidRequest.field("inputs.images", "takes datatype BYTES and shape [n]")
+        raise InvalidRequest.field("inputs.images", "must have datatype BYTES and shape [n]")
     (count,) = tensor.shape
-    _check_count("images", count, most)
+    check_count("inputs.images", count, limit)
     if raw is not None:
         return list(binary.read_elements(raw, count))
     data = tensor.data or []
@@ -111,48 +101,38 @@ def _from_base64(number: int, text: Any) -> bytes:
             return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         pass
-    raise InvalidRequest.field(f"inputs.images.{number}", "must be a file in base64")
+    raise InvalidRequest.field(f"inputs.images.{number}", "must be an image file in base64")
 
 
 def _features(
-    tensor: schemas.InferInput, raw: memoryview | None, target: Target, settings: Settings
-) -> npt.NDArray[np.float32]:
-    dim = target.feature_dim
+    tensor: schemas.InferInput, raw: memoryview | None, model: ResolvedModel, settings: Settings
+) -> Features:
+    dim = model.feature_dim
     if tensor.datatype != "FP32" or len(tensor.shape) != 2 or tensor.shape[1] != dim:
-        raise InvalidRequest.field("inputs.embeddings", f"takes datatype FP32 and shape [n, {dim}]")
+        raise InvalidRequest.field(
+            "inputs.embeddings", f"must have datatype FP32 and shape [n, {dim}]"
+        )
     count = tensor.shape[0]
-    _check_count("embeddings", count, settings.max_predict_features)
+    check_count("inputs.embeddings", count, settings.max_predict_features)
     if raw is not None:
-        features = binary.read_floats(raw, tensor.shape)
+        numbers: Any = binary.read_floats(raw, tensor.shape)
     else:
-        features = _from_numbers(tensor.data or [], count, dim)
-    if not np.isfinite(features).all():
-        raise InvalidRequest.field("inputs.embeddings", "has a number that is no finite FP32")
-    return features
+        numbers = _flatten(tensor.data or [], count, dim)
+    return to_features("inputs.embeddings", numbers, count, dim)
 
 
-def _from_numbers(data: list[Any], count: int, dim: int) -> npt.NDArray[np.float32]:
-    """Row by row, or all rows in one list."""
+def _flatten(data: list[Any], count: int, dim: int) -> list[Any]:
+    """The numbers of a tensor that is given as rows or as one list."""
     if data and isinstance(data[0], list):
-        if not all(isinstance(row, list) and len(row) == dim for row in data):
-            raise InvalidRequest.field("inputs.embeddings", f"every row must have {dim} numbers")
+        check_rows("inputs.embeddings", data, dim)
         data = list(chain.from_iterable(data))
     if len(data) != count * dim:
         raise InvalidRequest.field(
             "inputs.embeddings", f"has {len(data):,} numbers; its shape needs {count * dim:,}"
         )
     if not set(map(type, data)) <= {int, float}:
-        raise InvalidRequest.field("inputs.embeddings", "takes numbers only")
-    try:
-        with np.errstate(over="ignore"):  # becomes infinite, which is looked for later
-            return np.array(data, dtype=np.float32).reshape(count, dim)
-    except OverflowError:
-        raise InvalidRequest.field("inputs.embeddings", "has a number that is too large") from None
-
-
-def _check_count(name: str, count: int, most: int) -> None:
-    if not 1 <= count <= most:
-        raise InvalidRequest.field(f"inputs.{name}", f"takes 1 to {most} in one request")
+        raise InvalidRequest.field("inputs.embeddings", "must contain numbers only")
+    return data
 
 
 def _outputs(
@@ -168,13 +148,15 @@ def _outputs(
     }
 
 
-def _check_answer(inference: Inference, clusters: int, most_bytes: int) -> None:
-    """Every cluster of every image is a lot, and all of it is in memory at once."""
+def _check_response_size(inference: Inference, clusters: int, limit: int) -> None:
+    """The probabilities of all clusters for all images are in memory at once."""
     as_binary = inference.outputs.get("probabilities")
-    number = 4 if as_binary else _JSON_NUMBER
-    if as_binary is not None and inference.count * clusters * number > most_bytes:
+    if as_binary is None:
+        return
+    count = len(inference.inputs)
+    if count * clusters * (4 if as_binary else _JSON_NUMBER) > limit:
         raise InvalidRequest.field(
             "outputs",
-            f"`probabilities` of {inference.count:,} x {clusters:,} would be too long an answer; "
-            "leave it out, ask for binary data or send less at once",
+            f"`probabilities` of {count:,} x {clusters:,} would be too long; leave it out, "
+            "request binary data or send fewer inputs",
         )

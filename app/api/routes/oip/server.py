@@ -1,4 +1,4 @@
-"""What the protocol says of the server as a whole. Open to everybody, as `/livez` is."""
+"""Metadata and health of the server, by the Open Inference Protocol. No key is required."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -9,14 +9,14 @@ from app.core.health import Health
 router = APIRouter(prefix="/v2", tags=["inference protocol"])
 
 
-@router.get("", summary="Name, version and extensions of the server")
+@router.get("", summary="Read the metadata of the server")
 async def read_server(request: Request) -> schemas.ServerMetadata:
     return schemas.ServerMetadata(
         name="temi", version=request.app.version, extensions=["binary_tensor_data"]
     )
 
 
-@router.get("/health/live", summary="The process answers, in the protocol's words")
+@router.get("/health/live", summary="Check liveness of the server")
 async def live() -> schemas.ServerLive:
     return schemas.ServerLive(live=True)
 
@@ -24,14 +24,13 @@ async def live() -> schemas.ServerLive:
 @router.get(
     "/health/ready",
     response_model=schemas.ServerReady,
-    responses={503: {"model": schemas.ServerReady, "description": "Something is missing"}},
-    summary="Everything it needs is there, in the protocol's words",
+    responses={503: {"model": schemas.ServerReady, "description": "A check failed"}},
+    summary="Check readiness of the server",
 )
 async def ready(request: Request) -> JSONResponse:
-    """As `/readyz`. Models are loaded when somebody asks for them and have a readiness of their
-    own."""
+    """As `/readyz`. Each model has a readiness check of its own."""
     health: Health = request.app.state.health
-    findings = await health.check_async()
-    wrong = [f"{name}: {found.detail}" for name, found in findings.items() if not found.ok]
-    body = schemas.ServerReady(ready=not wrong, error="; ".join(wrong) or None)
-    return JSONResponse(body.model_dump(), status_code=503 if wrong else 200)
+    results = await health.check_async()
+    failed = [f"{name}: {result.detail}" for name, result in results.items() if not result.ok]
+    body = schemas.ServerReady(ready=not failed, error="; ".join(failed) or None)
+    return JSONResponse(body.model_dump(), status_code=503 if failed else 200)

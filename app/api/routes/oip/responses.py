@@ -1,4 +1,4 @@
-"""From outcomes to the tensors of an answer."""
+"""Converts outcomes to the tensors of a response."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from app.api.routes.oip import binary
 from app.api.routes.oip.requests import Inference
 from app.core.platform.errors import ImageRejected, InvalidRequest
 from app.core.serving import Outcome
-from app.core.serving.references import Target
+from app.core.serving.resolver import ResolvedModel
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float32]
 
@@ -39,23 +39,27 @@ class _Tensor:
         return list(self.values)
 
 
-def to_response(inference: Inference, target: Target, outcomes: Sequence[Outcome]) -> Response:
-    """For a thread, as is reading the request."""
-    tensors = _tensors(outcomes, target.labels)
-    outputs: list[schemas.InferAnswerOutput] = []
+def to_response(
+    inference: Inference, model: ResolvedModel, outcomes: Sequence[Outcome]
+) -> Response:
+    """Slow for large responses: call it in a thread."""
+    tensors = _tensors(outcomes, model.labels)
+    outputs: list[schemas.InferResponseOutput] = []
     tail: list[bytes] = []
     for name, as_binary in inference.outputs.items():
         tensor = tensors[name]
-        output = schemas.InferAnswerOutput(name=name, datatype=tensor.datatype, shape=tensor.shape)
+        output = schemas.InferResponseOutput(
+            name=name, datatype=tensor.datatype, shape=tensor.shape
+        )
         if as_binary:
             tail.append(tensor.as_bytes())
-            output.parameters = schemas.InferAnswerParameters(binary_data_size=len(tail[-1]))
+            output.parameters = schemas.InferResponseParameters(binary_data_size=len(tail[-1]))
         else:
             output.data = tensor.as_list()
         outputs.append(output)
-    answer = schemas.InferAnswer(
-        model_name=target.name,
-        model_version=str(target.version),
+    answer = schemas.InferResponse(
+        model_name=model.name,
+        model_version=str(model.version),
         id=inference.id,
         outputs=outputs,
     )
@@ -69,7 +73,7 @@ def to_response(inference: Inference, target: Target, outcomes: Sequence[Outcome
 def _tensors(
     outcomes: Sequence[Outcome], labels: Sequence[str]
 ) -> dict[schemas.OutputName, _Tensor]:
-    """The protocol knows no error of one image among several: it gets no cluster, and a text."""
+    """The protocol has no errors of single images: they get cluster -1 and a text in `error`."""
     probabilities = np.zeros((len(outcomes), len(labels)), np.float32)  # (n, C)
     errors = [""] * len(outcomes)
     for row, outcome in enumerate(outcomes):
@@ -78,7 +82,7 @@ def _tensors(
         else:
             probabilities[row] = outcome
     if all(errors):
-        raise InvalidRequest(f"None of the images can be used; the first: {errors[0]}")
+        raise InvalidRequest(f"No image can be read; the first error is {errors[0]}")
     likeliest = probabilities.argmax(axis=1)
     clusters = np.where([not error for error in errors], likeliest, -1).astype(np.int64)
     return {

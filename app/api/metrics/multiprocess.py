@@ -1,7 +1,7 @@
-"""Several API processes behind one address: a look at any of them must tell of all.
+"""Metrics of several API processes behind one address: a scrape of any must show all.
 
-They count in files that the one which is asked adds up. The files belong to one start of the API
-and lie in a folder that is named after the process that started it.
+Each process counts in files, which the scraped process adds up. The files are in a folder that is
+named after the parent process, so that they belong to one start of the API.
 """
 
 import os
@@ -15,12 +15,12 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 _PREFIX = "temi-metrics-"
 
 
-def share_figures() -> Path:
-    """To be called before the first figure is made: from then on all are kept in files."""
+def start_multiprocess() -> Path:
+    """Keeps all metrics in files; has to be called before the first metric is created."""
     parent = Path(tempfile.gettempdir())
-    for left in parent.glob(f"{_PREFIX}*"):
-        if not _is_alive(left.name.removeprefix(_PREFIX)):
-            shutil.rmtree(left, ignore_errors=True)
+    for stale in parent.glob(f"{_PREFIX}*"):
+        if not _is_alive(stale.name.removeprefix(_PREFIX)):
+            shutil.rmtree(stale, ignore_errors=True)
     folder = parent / f"{_PREFIX}{os.getppid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
@@ -28,8 +28,8 @@ def share_figures() -> Path:
     return folder
 
 
-def shared_registry(folder: Path) -> CollectorRegistry:
-    """The figures of all processes that are or were; gauges only of those that are."""
+def multiprocess_registry(folder: Path) -> CollectorRegistry:
+    """The metrics of all processes; gauges only of those that are alive."""
     for file in folder.glob("gauge_live*.db"):
         pid = file.stem.rpartition("_")[2]
         if not _is_alive(pid):
@@ -44,6 +44,6 @@ def _is_alive(pid: str) -> bool:
         os.kill(int(pid), 0)
     except (ProcessLookupError, ValueError):
         return False
-    except PermissionError:  # it is somebody else's
+    except PermissionError:  # a process of another user
         return True
     return True

@@ -1,7 +1,7 @@
-"""Every route of a collection: which key, how often, and whether it may do this.
+"""Authentication, rate limit and authorization of a request by its API key.
 
-All of it is decided before a byte of the body is read, so that a request without a key costs
-nothing but its head.
+All of it is decided before a byte of the body is read, so that a request without a key costs no
+more than its headers.
 """
 
 from collections.abc import Callable, Coroutine
@@ -13,58 +13,59 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
 
+from app.api.http.body_limits import MAX_JSON_VALUES, BodyRules, has_body, limit_body
 from app.api.http.errors import responses as problem_responses
-from app.api.http.request_bodies import BodyRules, bounded, check_json, has_body
+from app.api.http.validation import check_json_values
 from app.core.access.key_cache import ApiKeyCache
-from app.core.access.limits import RateLimits
-from app.core.access.open_responses import OpenResponses
+from app.core.access.limits import OpenResponseLimit, RateLimits
 from app.core.platform.actor import Actor, Scope
 from app.core.platform.audit import CurrentRequest, begin_request
 from app.core.platform.logs import bind_task
 from app.core.runtime import Runtime
 
-_READING = ("GET", "HEAD")
-_WITH_BODY = {"POST", "PUT", "PATCH"}
+_READ_METHODS = ("GET", "HEAD")
+_BODY_METHODS = {"POST", "PUT", "PATCH"}
 
 
-class Access:
-    """What the auth holds for all requests of a process."""
+class AccessState:
+    """Key cache and limits of this process."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.keys = ApiKeyCache(runtime.db, runtime.settings)
         self.limits = RateLimits(runtime.settings.broker_url)
-        self.downloads = OpenResponses("downloads", runtime.settings.max_open_downloads)
-        self.event_streams = OpenResponses("event streams", runtime.settings.max_event_streams)
+        self.downloads = OpenResponseLimit("downloads", runtime.settings.max_open_downloads)
+        self.event_streams = OpenResponseLimit("event streams", runtime.settings.max_event_streams)
 
 
 class ApiKeyAuth(HTTPBearer):
-    """States the scope that a router needs, and describes the key in OpenAPI.
+    """Declares the scope that a router requires, and describes the key in OpenAPI.
 
-    Without a stated scope, reading needs `read` and all else `write`. A `GuardedRoute` has
-    checked the key before the dependencies run; for any other route it is checked here.
+    Without a declared scope, GET and HEAD require `read` and other methods `write`. An
+    `AuthenticatedRoute` has checked the key before the dependencies run; for any other route it
+    is checked here.
     """
 
     def __init__(self, scope: Scope | None = None) -> None:
         self.scope = scope
         super().__init__(
             scheme_name="HTTPBearer",
-            description="Needed once the service has a key.",
+            description="Required once the service has a key.",
             auto_error=False,
         )
 
     async def __call__(self, request: Request) -> Actor:  # type: ignore[override]
         actor: Actor | None = getattr(request.state, "actor", None)
-        return actor or await admit(request, self.scope)
+        return actor or await authorize(request, self.scope)
 
 
-class GuardedRoute(APIRoute):
+class AuthenticatedRoute(APIRoute):
     """Checks key, rate, scope, media type and length before the body is read or parsed.
 
-    FastAPI reads and parses a body before it runs any dependency: there it would be too late.
+    FastAPI reads and parses a body before it runs any dependency, which would be too late.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        if _WITH_BODY & set(options.get("methods") or ()):
+        if _BODY_METHODS & set(options.get("methods") or ()):
             options["responses"] = {
                 **problem_responses(408, 413, 415),
                 **(options.get("responses") or {}),
@@ -73,28 +74,28 @@ class GuardedRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        scope = _stated_scope(self)
+        scope = _declared_scope(self)
         rules = BodyRules.of(self)
 
-        async def guarded(request: Request) -> Response:
-            await admit(request, scope)
+        async def handle_authorized(request: Request) -> Response:
+            await authorize(request, scope)
             if has_body(request):
                 rules.check(request)
-                request = bounded(request, rules)
-                if rules.is_json:  # here an error is told as it is; below it would be a 400
-                    check_json(await request.body())
+                request = limit_body(request, rules)
+                if rules.is_json:  # FastAPI would turn an error in here into a 400
+                    check_json_values(await request.body(), MAX_JSON_VALUES)
             return await handle(request)
 
-        return guarded
+        return handle_authorized
 
 
-async def admit(request: Request, scope: Scope | None) -> Actor:
-    """The actor of a request that may go on. Most often this has nothing to wait for."""
-    access: Access = request.app.state.access
+async def authorize(request: Request, scope: Scope | None) -> Actor:
+    """Returns the actor of the request; raises if its key, rate or scope does not allow it."""
+    access: AccessState = request.app.state.access
     text = _bearer(request)
-    actor = access.keys.known(text)
+    actor = access.keys.cached(text)
     if actor is None:
-        actor = await run_in_threadpool(access.keys.find, text)
+        actor = await run_in_threadpool(access.keys.authenticate, text)
     request.state.actor = actor
     bind_task(tenant=actor.tenant, key_id=actor.key_id)
     if actor.requests_per_minute is not None:
@@ -102,7 +103,7 @@ async def admit(request: Request, scope: Scope | None) -> Actor:
             await run_in_threadpool(access.limits.hit, actor)
         else:
             access.limits.hit(actor)
-    actor.check(scope or ("read" if request.method in _READING else "write"))
+    actor.check(scope or ("read" if request.method in _READ_METHODS else "write"))
     begin_request(
         CurrentRequest(
             actor=actor,
@@ -116,8 +117,8 @@ async def admit(request: Request, scope: Scope | None) -> Actor:
 
 
 def require_key(router: APIRouter) -> list[Any]:
-    """What is to stand before a router that has no auth of its own."""
-    own = any(isinstance(stated.dependency, ApiKeyAuth) for stated in router.dependencies)
+    """Dependencies for a router that declares no scope of its own."""
+    own = any(isinstance(d.dependency, ApiKeyAuth) for d in router.dependencies)
     return [] if own else [Depends(ApiKeyAuth())]
 
 
@@ -126,6 +127,6 @@ def _bearer(request: Request) -> str | None:
     return text if scheme.lower() == "bearer" and text else None
 
 
-def _stated_scope(route: APIRoute) -> Scope | None:
-    stated = (d.dependency for d in route.dependencies if isinstance(d.dependency, ApiKeyAuth))
-    return next((auth.scope for auth in stated), None)
+def _declared_scope(route: APIRoute) -> Scope | None:
+    declared = (d.dependency for d in route.dependencies if isinstance(d.dependency, ApiKeyAuth))
+    return next((auth.scope for auth in declared), None)

@@ -96,7 +96,7 @@ def test_a_path_that_ends_like_another_has_no_large_limit(client: TestClient, pa
 
 def test_every_route_that_takes_a_body_is_bounded(client: TestClient) -> None:
     """A limit is of a route that exists: one that is renamed would lose it."""
-    from app.api.http.request_bodies import _LIMITS
+    from app.api.http.body_limits import _LIMITS
 
     paths = client.get("/openapi.json").json()["paths"]
     known = {(method.upper(), path) for path, item in paths.items() for method in item}

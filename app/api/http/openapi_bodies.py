@@ -1,4 +1,4 @@
-"""The bodies that bring images, as OpenAPI describes them."""
+"""OpenAPI descriptions of the bodies that carry images."""
 
 from typing import Any
 
@@ -20,9 +20,9 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
 
 
 def image_body(schema: type[BaseModel]) -> dict[str, Any]:
-    """For a route's `openapi_extra`; `schema` is that of the JSON body."""
+    """Returns a route's `openapi_extra`; `schema` is the schema of the JSON body."""
     json_body = {
-        "schema": inlined(schema.model_json_schema()),
+        "schema": inline_refs(schema.model_json_schema()),
         "examples": {
             name: {"summary": f"From: {name}", "value": {"source": source}}
             for name, source in _EXAMPLES.items()
@@ -32,7 +32,7 @@ def image_body(schema: type[BaseModel]) -> dict[str, Any]:
         **dict.fromkeys(
             [
                 *("application/zip", "application/x-tar", "application/gzip", "application/zstd"),
-                "application/octet-stream",  # of a file whose name tells nothing
+                "application/octet-stream",  # an archive of unknown type
             ],
             _BINARY,
         ),
@@ -47,8 +47,8 @@ def image_body(schema: type[BaseModel]) -> dict[str, Any]:
 
 
 def predict_body() -> dict[str, Any]:
-    """Images in a form or what the schema says as JSON; options in the query."""
-    json_body = {"schema": inlined(schemas.PredictBody.model_json_schema())}
+    """Returns the `openapi_extra` of `:predict`: a form or JSON, and options in the query."""
+    json_body = {"schema": inline_refs(schemas.PredictBody.model_json_schema())}
     content = {FORM: _form("Images."), "application/json": json_body}
     options = schemas.PredictOptions.model_json_schema()["properties"].items()
     return {
@@ -74,8 +74,8 @@ def _form(files: str) -> dict[str, Any]:
     return {"schema": {"type": "object", "required": ["files"], "properties": properties}}
 
 
-def inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """Without references: no route declares these models, so the document does not list them."""
+def inline_refs(schema: dict[str, Any]) -> dict[str, Any]:
+    """Resolves `$ref`: no route declares these models, so the document does not contain them."""
     definitions = schema.get("$defs", {})
 
     def resolve(node: Any) -> Any:
@@ -85,11 +85,11 @@ def inlined(schema: dict[str, Any]) -> dict[str, Any]:
             return node
         if "$ref" in node:
             return resolve(definitions[node["$ref"].rpartition("/")[2]])
-        left_out = ("$defs", "discriminator")
-        return {name: resolve(value) for name, value in node.items() if name not in left_out}
+        dropped = ("$defs", "discriminator")
+        return {name: resolve(value) for name, value in node.items() if name not in dropped}
 
-    inlined: dict[str, Any] = resolve(schema)
-    return inlined
+    resolved: dict[str, Any] = resolve(schema)
+    return resolved
 
 
 DATASET_BODY = image_body(schemas.DatasetCreate)

@@ -195,7 +195,7 @@ def test_an_error_in_the_middle_does_not_look_like_a_whole_answer(
     clustering = store_history(runtime, dataset.id, HISTORY)
     pages = revisions.iterate_pages
     monkeypatch.setattr(
-        "app.api.routes.label_stream.iterate_pages", lambda db, view: pages(db, view, size=1)
+        "app.api.routes.dataset_labels.iterate_pages", lambda db, view: pages(db, view, size=1)
     )
     with served(settings) as (address, served_runtime):
         url, headers = f"{address}{url_of(clustering)}", {"Accept": accept}

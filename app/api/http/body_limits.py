@@ -1,4 +1,4 @@
-"""What a route lets in as a body: its media types, its length, and how long it may take."""
+"""Limits on the body of a request: media types, length and time."""
 
 import asyncio
 import time
@@ -9,12 +9,12 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.types import Message, Receive
 
-from app.core.platform.errors import BodyTimeout, BodyTooLarge, InvalidRequest, UnsupportedMediaType
+from app.core.platform.errors import BodyTimeout, BodyTooLarge, UnsupportedMediaType
 from app.core.platform.settings import Settings
 
 _JSON = "application/json"
-_MAX_COMMAS = 30_000  # no list of a request may have more than 25,000 items
-# By method and route, not by how a path ends: every other route takes `max_json_bytes`.
+MAX_JSON_VALUES = 30_000  # no list of a request may have more than 25,000 items
+# By method and route; every other route takes `max_json_bytes`.
 _LIMITS = {
     ("POST", "/v1/datasets"): "max_body_bytes",
     ("POST", "/v1/datasets/{dataset_id}/images"): "max_body_bytes",
@@ -32,12 +32,12 @@ _DEFAULT_LIMIT = "max_json_bytes"
 
 @dataclass(frozen=True)
 class BodyRules:
-    """Of one route. `media_types` are those that its OpenAPI description declares."""
+    """The limits of one route. `media_types` are those that its OpenAPI entry declares."""
 
     media_types: frozenset[str]
     limit_setting: str
-    is_json: bool  # parsed by FastAPI, as a whole
-    needs_type: bool  # clients of the Open Inference Protocol send no Content-Type
+    is_json: bool  # FastAPI parses the whole body
+    requires_type: bool  # clients of the Open Inference Protocol send no Content-Type
 
     @classmethod
     def of(cls, route: APIRoute) -> "BodyRules":
@@ -46,7 +46,7 @@ class BodyRules:
             media_types=_declared_types(route),
             limit_setting=_LIMITS.get((method, route.path), _DEFAULT_LIMIT),
             is_json=route.body_field is not None,
-            needs_type=not route.path.startswith(_INFERENCE),
+            requires_type=not route.path.startswith(_INFERENCE),
         )
 
     def limit(self, settings: Settings) -> int:
@@ -54,13 +54,13 @@ class BodyRules:
         return limit
 
     def check(self, request: Request) -> None:
-        """By what the head says; the bytes are counted as they come."""
+        """Checks the headers; the bytes are counted as they arrive."""
         given = media_type_of(request)
-        is_known = given in self.media_types or not (given or self.needs_type)
+        is_known = given in self.media_types or not (given or self.requires_type)
         if self.media_types and not is_known:
             expected = ", ".join(sorted(self.media_types))
             raise UnsupportedMediaType(
-                f"This takes {expected}; the Content-Type is {given or 'missing'}."
+                f"Send {expected}; the Content-Type is {given or 'missing'}."
             )
         limit = self.limit(request.app.state.runtime.settings)
         declared = request.headers.get("content-length", "")
@@ -73,7 +73,7 @@ def media_type_of(request: Request) -> str:
 
 
 def has_body(request: Request) -> bool:
-    """Says its head. A Content-Type alone counts, too, as the promise of one."""
+    """By its headers. A Content-Type alone counts, too."""
     headers = request.headers
     return (
         headers.get("content-length", "0") != "0"
@@ -82,36 +82,30 @@ def has_body(request: Request) -> bool:
     )
 
 
-def bounded(request: Request, rules: BodyRules) -> Request:
-    """The same request, whose body is counted and must keep coming."""
+def limit_body(request: Request, rules: BodyRules) -> Request:
+    """Returns the same request with a body that raises if it is too long or too slow."""
     settings: Settings = request.app.state.runtime.settings
-    receive = _BoundedReceive(request.receive, rules.limit(settings), settings)
+    receive = _LimitedReceive(request.receive, rules.limit(settings), settings)
     return Request(request.scope, receive)
 
 
-def check_json(body: bytes) -> None:
-    """Before it is parsed: each value, and each mistake in one, takes far more room than here."""
-    if body.count(b",") > _MAX_COMMAS:
-        raise InvalidRequest(f"The JSON has more than {_MAX_COMMAS:,} values.")
+class _LimitedReceive:
+    """Counts the bytes that arrive: the declared length may be missing or wrong.
 
-
-class _BoundedReceive:
-    """Counts the bytes that really arrive: a declared length may be missing or wrong.
-
-    Only the time that is spent waiting for the sender counts, never our own.
+    Only the time that is spent waiting for the client counts, not our own.
     """
 
     def __init__(self, receive: Receive, limit: int, settings: Settings) -> None:
         self._receive = receive
         self._limit = limit
         self._rate = settings.body_bytes_per_second
-        self._seconds = settings.body_seconds  # that are left, were nothing more to come
+        self._seconds = settings.body_seconds  # left, if nothing more arrives
         self._received = 0
         self._is_complete = False
 
     async def __call__(self) -> Message:
         if self._is_complete:
-            return await self._receive()  # that the client is gone; this may take any time
+            return await self._receive()  # waits for the disconnect, which may take any time
         started = time.monotonic()
         try:
             async with asyncio.timeout(max(0.0, self._seconds)):
@@ -135,13 +129,11 @@ def _declared_types(route: APIRoute) -> frozenset[str]:
 
 
 def _too_large(limit: int) -> BodyTooLarge:
-    return BodyTooLarge(
-        f"The body is larger than the {limit:,} bytes that this service accepts here."
-    )
+    return BodyTooLarge(f"The body has more than {limit:,} bytes, the limit of this route.")
 
 
 def _too_slow(received: int, rate: int) -> BodyTimeout:
     return BodyTimeout(
-        f"The body stopped or came too slowly: {received:,} bytes arrived, and {rate:,} bytes a "
-        "second are needed. Send it again over a faster connection, or in pieces by `/v1/uploads`."
+        f"The body stopped or was too slow: {received:,} bytes arrived, and {rate:,} bytes per "
+        "second are required. Use a faster connection, or send it in parts by `/v1/uploads`."
     )

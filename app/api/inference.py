@@ -1,0 +1,133 @@
+"""One predict request in either protocol: admission, model, body, inputs, outcomes.
+
+`:predict` and the Open Inference Protocol are adapters over this module. They differ in how a
+request names its inputs and how outcomes are written, and in nothing else.
+"""
+
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from fastapi import Request
+
+from app.core.platform.actor import Actor
+from app.core.platform.errors import ImageRejected, InvalidRequest, QueueFull
+from app.core.runtime import Runtime
+from app.core.serving import Outcome, Serving
+from app.core.serving.admission import Reservation
+from app.core.serving.resolver import ResolvedModel
+
+OTHER_JSON_VALUES = 10_000  # that a JSON body may have beside its numbers
+Features = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictInputs:
+    """Images or features, never both. An image that cannot be read is its own outcome."""
+
+    images: Sequence[bytes | ImageRejected] = ()
+    features: Features | None = None
+
+    def __len__(self) -> int:
+        return len(self.images) if self.features is None else len(self.features)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictContext:
+    """What a predict request needs, looked up once."""
+
+    request: Request
+    runtime: Runtime
+    serving: Serving
+    actor: Actor
+    reservation: Reservation
+    model: ResolvedModel
+
+    async def stream_body(self) -> AsyncIterator[bytes]:
+        """Yields the body as it arrives, counted against the bytes that may arrive at once."""
+        async for chunk in self.request.stream():
+            self.reservation.add_arriving(len(chunk))
+            yield chunk
+
+    async def read_body(self) -> bytes:
+        """Reads the whole body and reserves the queue for its first image."""
+        body = bytearray()
+        async for chunk in self.stream_body():
+            body += chunk
+        self.reservation.enqueue_body(images=1)
+        return bytes(body)
+
+    async def predict(self, inputs: PredictInputs, seconds: float | None) -> list[Outcome]:
+        """Returns the outcomes in the order of the inputs."""
+        if inputs.features is not None:
+            return await self.serving.predict(
+                self.model.files, features=inputs.features, seconds=seconds
+            )
+        readable = [image for image in inputs.images if isinstance(image, bytes)]
+        found: Sequence[Outcome] = ()
+        if readable:
+            found = await self.serving.predict(self.model.files, readable, seconds=seconds)
+        predicted = iter(found)
+        return [next(predicted) if isinstance(i, bytes) else i for i in inputs.images]
+
+
+@asynccontextmanager
+async def open_context(request: Request, reference: str) -> AsyncIterator[PredictContext]:
+    """Admits the request before its body is read, and resolves the model."""
+    state, actor = request.app.state, request.state.actor
+    with _admit(request, actor) as reservation:
+        yield PredictContext(
+            request=request,
+            runtime=state.runtime,
+            serving=state.serving,
+            actor=actor,
+            reservation=reservation,
+            model=await state.resolver.resolve(actor.tenant, reference),
+        )
+
+
+@contextmanager
+def _admit(request: Request, actor: Actor) -> Iterator[Reservation]:
+    """Raises QueueFull if no image fits the queue; counts the request in the metrics.
+
+    The queue itself is reserved when the body is complete.
+    """
+    admission, metrics = request.app.state.serving.admission, request.app.state.metrics.serving
+    started, outcome, images = time.perf_counter(), "failed", 0
+    try:
+        with admission.reserve(actor.key_id or actor.key_name or "") as reservation:
+            metrics.waiting(admission.images)
+            yield reservation
+            outcome, images = "answered", reservation.images
+    except QueueFull:
+        outcome = "refused"
+        raise
+    finally:
+        metrics.answered(outcome, images, time.perf_counter() - started)
+
+
+def check_count(field: str, count: int, limit: int) -> None:
+    if not 1 <= count <= limit:
+        raise InvalidRequest.field(field, f"takes 1 to {limit:,} in one request, not {count:,}")
+
+
+def check_rows(field: str, rows: Sequence[Any], dim: int) -> None:
+    for number, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != dim:
+            raise InvalidRequest.field(f"{field}.{number}", f"must be a list of {dim} numbers")
+
+
+def to_features(field: str, numbers: Any, count: int, dim: int) -> Features:
+    """Converts numbers to (count, dim) in float32; InvalidRequest if one of them does not fit."""
+    try:
+        with np.errstate(over="ignore"):  # becomes infinite, which is checked below
+            features = np.asarray(numbers, dtype=np.float32).reshape(count, dim)
+    except OverflowError:
+        raise InvalidRequest.field(field, "has a number that is too large") from None
+    if not np.isfinite(features).all():
+        raise InvalidRequest.field(field, "has a number that is not a finite 32-bit float")
+    return features
