@@ -14,12 +14,12 @@ from functools import partial
 
 from sqlalchemy import text
 
+from app.core.jobs.kinds import KINDS
 from app.core.jobs.queue import check_broker
 from app.core.jobs.queue_stats import QueueStats, read_queue_stats
 from app.core.jobs.workers import taken_resources
 from app.core.platform.migrations import is_current
 from app.core.platform.probe import CheckResult, PendingProbe, Probe
-from app.core.platform.resources import needs_of
 from app.core.platform.settings import GiB
 from app.core.runtime import Runtime
 from temi.backbones.catalog import DEFAULT_BACKBONE, check_backbone
@@ -78,7 +78,7 @@ def _idle_workers(load: QueueStats) -> str | None:
 def _nobodys_jobs(load: QueueStats, taken: set[str]) -> str | None:
     """If no worker says what it takes, they may be of an earlier version, and take everything."""
     waiting = (group for group in load.groups if group.status == "queued")
-    needed = {needs_of(group.kind) for group in waiting if group.oldest_seconds > _LONG_WAIT}
+    needed = {KINDS[group.kind].resource for group in waiting if group.oldest_seconds > _LONG_WAIT}
     missing = sorted(needed - taken)
     if not taken or not missing:
         return None

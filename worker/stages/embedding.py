@@ -15,11 +15,11 @@ import numpy.typing as npt
 from sqlalchemy import select
 
 from app.core.datasets.embeddings import add_embedding, earlier_folders
+from app.core.jobs.kinds import KINDS
 from app.core.jobs.shards import Piece
 from app.core.platform.activity import report_activity
 from app.core.platform.actor import DEFAULT_TENANT
 from app.core.platform.errors import Conflict
-from app.core.platform.resources import needs_of
 from app.core.platform.tables import Image
 from app.core.storage import Storage, blob_key
 from temi.backbones.base import Backbone
@@ -132,7 +132,7 @@ def _embed_shards(
             Piece(key, start, len(shard))
             for (key, shard), start in zip(plan.shards.items(), starts, strict=False)
         ],
-        needs=needs_of(context.job.kind),
+        needs=KINDS[context.job.kind].resource,
     )
     # Another job on the same images may be first.
     cut.run(Embedder(context, backbone, new), meter, overtaken=lambda: files.done)

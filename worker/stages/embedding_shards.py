@@ -1,6 +1,6 @@
 """How a worker that does not hold a job embeds images of it."""
 
-import importlib
+import pkgutil
 from typing import Any
 
 from app.core.platform.errors import Conflict
@@ -12,8 +12,8 @@ from worker.supervision.heartbeat import takes
 
 # Others embed with the backbone that their configuration names.
 _JOBS = {
-    "finetune": ("worker.jobs.finetune", "FinetuneJob"),
-    "predict": ("worker.stages.model_job", "ModelJob"),
+    "finetune": "worker.jobs.finetune:FinetuneJob",
+    "predict": "worker.stages.model_job:ModelJob",
 }
 
 
@@ -35,8 +35,9 @@ def embedder(context: JobContext, stage: str, plan: dict[str, Any]) -> Embedder:
 
 
 def _backbone(context: JobContext, stage: str) -> Backbone:
-    module, name = _JOBS.get(context.job.kind, ("worker.stages.base", "EmbeddedJob"))
-    job = getattr(importlib.import_module(module), name)(context)
+    job = pkgutil.resolve_name(_JOBS.get(context.job.kind, "worker.stages.base:EmbeddedJob"))(
+        context
+    )
     # A fine-tuned backbone is evaluated on features of its own.
     backbone: Backbone = job.tuned_backbone if stage == "evaluate" else job.backbone
     return backbone

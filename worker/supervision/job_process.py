@@ -1,7 +1,7 @@
 """The process that does a job's work. It may be killed at any instruction."""
 
-import importlib
 import os
+import pkgutil
 import sys
 import threading
 from collections.abc import Callable
@@ -29,6 +29,7 @@ from worker.context import (
     StageBegan,
     StageEvent,
 )
+from worker.jobs import ENTRIES
 from worker.supervision import processes
 
 Message = Progress | StageEvent | ShardClaimChanged | Sign | dict[str, object]
@@ -38,16 +39,6 @@ _TEMI_CODES: dict[type[TemiError], str] = {
     InvalidConfig: "invalid_config",
     UnknownBackbone: "unknown_backbone",
     WeightsUnavailable: "weights_unavailable",
-}
-# By name: most of them bring torch in, which takes seconds and a GB that the others save.
-_KINDS = {
-    "ingest": ("worker.jobs.ingest", "run_ingest"),
-    "cluster": ("worker.jobs.cluster", "run_cluster"),
-    "sweep": ("worker.jobs.sweep", "run_sweep"),
-    "finetune": ("worker.jobs.finetune", "run_finetune"),
-    "predict": ("worker.jobs.predict", "run_predict"),
-    "map": ("worker.jobs.map", "run_map"),
-    "export": ("worker.jobs.export", "run_export"),
 }
 log = structlog.get_logger()
 
@@ -128,10 +119,9 @@ def _run(context: JobContext) -> dict[str, object] | None:
 
 def _work(context: JobContext) -> None:
     try:
-        module, function = _KINDS[context.job.kind]
-        work = getattr(importlib.import_module(module), function)
+        run = pkgutil.resolve_name(ENTRIES[context.job.kind])
         adopt_libraries()
-        work(context)
+        run(context)
     except OSError as error:
         raise_if_full(error)
         raise

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.core.jobs.kinds import KINDS
 from app.core.jobs.lifecycle import due_for_notification
 from app.core.jobs.queue import publish_notification
 from app.core.jobs.shards import waiting_shard
 from app.core.jobs.webhooks import send_due
-from app.core.platform.resources import needs_of
 from app.core.runtime import Runtime
 from worker.supervision.cleaner import Cleaner
 from worker.supervision.heartbeat import presence
@@ -24,7 +24,7 @@ def republish_due_jobs(runtime: Runtime) -> int:
     with runtime.db.write() as session:
         due = due_for_notification(session)
     for job in due:
-        publish_notification(runtime.celery, job.id, needs_of(job.kind))
+        publish_notification(runtime.celery, job.id, KINDS[job.kind].resource)
     return len(due)
 
 

@@ -3,8 +3,8 @@
 It writes nothing but the files of the pieces and that they are done: the job is not its own.
 """
 
-import importlib
 import os
+import pkgutil
 import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -33,8 +33,8 @@ Message = ShardClaimChanged | Sign | dict[str, object]
 
 _NO_FENCE = -1  # whatever it tried to write of the job would be void
 _TASKS = {
-    "embed": ("worker.stages.embedding_shards", "embedder"),
-    "mine": ("worker.stages.neighbor_shards", "miner"),
+    "embed": "worker.stages.embedding_shards:embedder",
+    "mine": "worker.stages.neighbor_shards:miner",
 }
 log = structlog.get_logger()
 
@@ -79,8 +79,7 @@ def help_with(
 
 def maker(context: JobContext, shard: Shard) -> ShardFunction:
     plan: dict[str, Any] = load_json(context.runtime.storage, shard.plan)
-    module, function = _TASKS[plan["task"]]
-    prepare = getattr(importlib.import_module(module), function)
+    prepare = pkgutil.resolve_name(_TASKS[plan["task"]])
     adopt_libraries()
     made: ShardFunction = prepare(context, shard.stage, plan)
     return made

@@ -25,6 +25,7 @@ from sqlalchemy.orm import Session, aliased
 
 from app.core.datasets.rows import abandon_ingest
 from app.core.jobs.fairness import add_tenant, note_turn, tenants_in_turn
+from app.core.jobs.kinds import KINDS, kinds_for
 from app.core.jobs.records import add_log
 from app.core.jobs.webhooks import announce_end
 from app.core.platform import tracing
@@ -33,19 +34,10 @@ from app.core.platform.clock import db_now
 from app.core.platform.errors import JobFinished, LeaseLost, NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.logs import current_request_id
-from app.core.platform.resources import BFLOAT16, EVERYTHING, kinds_for
+from app.core.platform.resources import ALL_RESOURCES, BFLOAT16
 from app.core.platform.tables import FINAL, OPEN, Dataset, Job, Shard
 
 CANCELLED = {"code": "cancelled", "detail": "The job was cancelled."}
-STAGES = {
-    "ingest": ["ingest"],
-    "cluster": ["embed", "mine", "train", "evaluate", "register"],
-    "sweep": ["embed", "mine", "sweep"],
-    "finetune": ["embed", "mine", "finetune", "evaluate", "register"],
-    "predict": ["embed", "evaluate", "register"],
-    "map": ["embed", "mine", "project"],
-    "export": ["export"],
-}
 _NOTIFY_BACKOFF = 60.0  # seconds at most between two messages for one waiting job
 _NOTIFICATIONS_A_ROUND = 32
 
@@ -90,7 +82,7 @@ def create_job(
         dataset_id=dataset.id,
         dataset_fingerprint=dataset.fingerprint,
         config=config,
-        stages=STAGES[kind],
+        stages=list(KINDS[kind].stages),
         priority=request.priority if request else 0,
         webhook_url=request.webhook_url if request else None,
         request_id=current_request_id(),
@@ -127,7 +119,7 @@ def claim_next(
     *,
     worker: str,
     lease_seconds: float,
-    takes: Collection[str] = EVERYTHING,
+    takes: Collection[str] = ALL_RESOURCES,
 ) -> Job | None:
     """Take the next job that waits or was left behind: of the tenant whose turn it is the most
     urgent one, the oldest of several."""

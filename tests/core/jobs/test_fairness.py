@@ -7,7 +7,8 @@ from sqlalchemy import delete, insert, text, update
 
 from app.core.jobs import fairness as turns
 from app.core.jobs import lifecycle as jobs
-from app.core.platform.resources import RESOURCES, kinds_for
+from app.core.jobs.kinds import kinds_for
+from app.core.platform.resources import RESOURCES
 from app.core.platform.tables import Job, TenantTurn
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeDataset, MakeJob

@@ -4,7 +4,8 @@ import pytest
 from sqlalchemy import text
 
 from app.core.jobs import lifecycle as jobs
-from app.core.platform.resources import RESOURCES, kinds_for, needs_of
+from app.core.jobs.kinds import KINDS, kinds_for
+from app.core.platform.resources import RESOURCES
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
@@ -22,9 +23,9 @@ def waits(runtime: Runtime, *takes: str) -> bool:
         return jobs.one_waits(session, takes)
 
 
-def test_every_kind_of_job_is_somebodys() -> None:
-    assert {needs_of(kind) for kind in jobs.STAGES} == set(RESOURCES)
-    assert sorted(kinds_for(RESOURCES)) == sorted(jobs.STAGES)
+def test_every_kind_has_a_worker_that_runs_it() -> None:
+    assert {kind.resource for kind in KINDS.values()} == set(RESOURCES)
+    assert kinds_for(RESOURCES) == list(KINDS)
     assert sorted(kinds_for(["cpu"])) == ["export", "ingest", "map"]
 
 
