@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from app.core.jobs.requests.base import JobRequest
-from app.core.jobs.requests.cluster import ClusterRequest
+from app.core.jobs.requests.base import JobCreateBase
+from app.core.jobs.requests.cluster import ClusterCreate
 from app.core.models import files as model_files
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Assignment, Clustering, Job, JobCurve, JobLog
@@ -27,7 +27,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_files, "_load_backbone", lambda *_args: tiny_backbone())
 
 
-def create(runtime: Runtime, request: JobRequest) -> Job:
+def create(runtime: Runtime, request: JobCreateBase) -> Job:
     with runtime.db.write() as session:
         return request.create(session, "default")
 
@@ -40,7 +40,7 @@ def cluster_job(runtime: Runtime, dataset_id: str, **changes: Any) -> Job:
         "seed": 0,
     }
     settings |= {"n_heads": 2, "steps": 60, **changes}
-    return create(runtime, ClusterRequest(dataset_id=dataset_id, **settings))
+    return create(runtime, ClusterCreate(dataset_id=dataset_id, **settings))
 
 
 def reload(runtime: Runtime, job: Job) -> Job:

@@ -26,13 +26,7 @@ from app.api.http.open_responses import OneEventStream
 from app.core.jobs import finished as finished_jobs
 from app.core.jobs import lifecycle as jobs
 from app.core.jobs.limits import check_memory, check_open_jobs
-from app.core.jobs.requests.base import JobRequest
-from app.core.jobs.requests.cluster import ClusterRequest
-from app.core.jobs.requests.export import ExportRequest
-from app.core.jobs.requests.finetune import FinetuneRequest
-from app.core.jobs.requests.map import MapRequest
-from app.core.jobs.requests.predict import PredictRequest
-from app.core.jobs.requests.sweep import SweepRequest
+from app.core.jobs.requests.job_create import JobCreate
 from app.core.jobs.webhooks import check_webhook_url
 from app.core.platform import idempotency
 from app.core.platform.tables import FINAL, Job, JobCurve, JobLog
@@ -44,14 +38,6 @@ router = APIRouter(
 )
 _POLL_SECONDS = 0.5
 _EVENT_ID = re.compile(r"[0-9]{1,18}")
-_REQUESTS: dict[str, type[JobRequest]] = {
-    "cluster": ClusterRequest,
-    "sweep": SweepRequest,
-    "finetune": FinetuneRequest,
-    "predict": PredictRequest,
-    "map": MapRequest,
-    "export": ExportRequest,
-}
 
 
 def accepted(response: Response, job: schemas.Job) -> None:
@@ -77,7 +63,7 @@ JobDep = Annotated[Job, Depends(load_job)]
     summary="Start a job",
 )
 def create_job(
-    body: schemas.JobCreate,
+    body: JobCreate,
     response: Response,
     runtime: RuntimeDep,
     tenant: TenantDep,
@@ -91,17 +77,14 @@ def create_job(
     return job
 
 
-def accept_job(
-    runtime: Runtime, tenant: str, key: str | None, body: schemas.JobCreate
-) -> schemas.Job:
+def accept_job(runtime: Runtime, tenant: str, key: str | None, body: JobCreate) -> schemas.Job:
     request_hash = hashlib.sha256(b"jobs" + body.model_dump_json().encode()).hexdigest()
     check_webhook_url(runtime.settings, body.webhook_url)
-    request = _REQUESTS[body.kind](**body.model_dump(exclude={"kind"}))
-    request.check(runtime.settings)
+    body.check(runtime.settings)
 
     def create(session: Session) -> dict[str, Any]:
         check_open_jobs(session, tenant, runtime.settings)
-        row = request.create(session, tenant)
+        row = body.create(session, tenant)
         check_memory(row, runtime.settings)
         return schemas.Job.of(row).model_dump(mode="json")
 

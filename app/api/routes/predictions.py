@@ -17,6 +17,7 @@ from app.api.routes import predict_inputs as inputs
 from app.api.routes.jobs import accept_job, accepted
 from app.api.routes.models import Version
 from app.api.routes.predict_place import reserve_capacity
+from app.core.jobs.requests.predict import PredictCreate
 from app.core.platform.actor import Actor
 from app.core.platform.errors import ImageRejected
 from app.core.runtime import Runtime
@@ -155,7 +156,7 @@ async def _for_images(
 
 def _for_dataset(predicting: PredictContext, target: Target, dataset_id: str) -> Response:
     predicting.actor.check("write")
-    body = schemas.PredictCreate(
+    body = PredictCreate(
         kind="predict", dataset_id=dataset_id, model=f"{target.name}/versions/{target.version}"
     )
     job = accept_job(predicting.runtime, predicting.actor.tenant, predicting.idempotency_key, body)

@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from app.core.clusterings.revisions import LabeledImage, iterate_pages
 from app.core.exports.formats import FORMATS
 from app.core.jobs.lifecycle import claim
-from app.core.jobs.requests.export import ExportRequest
+from app.core.jobs.requests.export import ExportCreate
 from app.core.platform.errors import (
     DatasetEmpty,
     ImageMissing,
@@ -51,7 +51,7 @@ def add_clustering(runtime: Runtime) -> Clustering:
 
 
 def add_job(runtime: Runtime, clustering: Clustering, format_: str = "csv", **options: Any) -> Job:
-    request = ExportRequest(clustering_id=clustering.id, format=format_, **options)
+    request = ExportCreate(kind="export", clustering_id=clustering.id, format=format_, **options)
     with runtime.db.write() as session:
         return request.create(session, "default")
 
@@ -146,7 +146,7 @@ def test_what_is_not_there_is_refused(
 
 def test_unknown_clusterings_and_empty_datasets(runtime: Runtime) -> None:
     clustering = add_clustering(runtime)
-    request = ExportRequest(clustering_id=clustering.id, format="csv")
+    request = ExportCreate(kind="export", clustering_id=clustering.id, format="csv")
     with runtime.db.write() as session, pytest.raises(NotFound):
         request.create(session, "other")
     with runtime.db.write() as session:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from app.core.jobs.requests.finetune import FinetuneRequest
-from app.core.jobs.requests.predict import PredictRequest
+from app.core.jobs.requests.finetune import FinetuneCreate
+from app.core.jobs.requests.predict import PredictCreate
 from app.core.models import files as model_files
 from app.core.platform.errors import InvalidRequest, ModelIntegrity
 from app.core.platform.tables import Job, ModelVersion
@@ -50,7 +50,7 @@ def trained(runtime: Runtime, claimed: Claimed) -> Job:
 def finetune_job(runtime: Runtime, **changes: Any) -> Job:
     given: dict[str, Any] = {"model": "colors", "steps": 2, "seed": 0}
     given |= {"backbone_learning_rate": 1e-3, "head_learning_rate": 1e-3}
-    return create(runtime, FinetuneRequest(**(given | changes)))
+    return create(runtime, FinetuneCreate(kind="finetune", **(given | changes)))
 
 
 def version_of(runtime: Runtime, job: Job) -> ModelVersion:
@@ -89,7 +89,7 @@ def test_the_version_is_used_like_any_other(
     tuned = finetune_job(runtime, model_name="better")
     run_finetune(claimed(runtime, tuned.id))
     dataset_id = add_dataset(runtime, PICTURES)
-    predict = create(runtime, PredictRequest(model="better", dataset_id=dataset_id))
+    predict = create(runtime, PredictCreate(kind="predict", model="better", dataset_id=dataset_id))
     run_predict(claimed(runtime, predict.id))
     further = finetune_job(runtime, model="better/versions/1", dataset_id=dataset_id)
     run_finetune(claimed(runtime, further.id))

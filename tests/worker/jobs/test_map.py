@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import select
 
-from app.core.jobs.requests.map import MapRequest, map_key
+from app.core.jobs.requests.map import MapCreate, map_key
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.tables import Image, Job
 from app.core.runtime import Runtime
@@ -16,8 +16,13 @@ pytestmark = pytest.mark.usefixtures("tiny")
 
 
 def map_job(runtime: Runtime, dataset_id: str) -> Job:
-    request = MapRequest(
-        dataset_id=dataset_id, backbone="tiny", precision="float32", perplexity=30.0, seed=0
+    request = MapCreate(
+        kind="map",
+        dataset_id=dataset_id,
+        backbone="tiny",
+        precision="float32",
+        perplexity=30.0,
+        seed=0,
     )
     return create(runtime, request)
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from app.core.jobs.finished import retry_job
-from app.core.jobs.requests.cluster import ClusterRequest
+from app.core.jobs.requests.cluster import ClusterCreate
 from app.core.platform.tables import Image, Job
 from app.core.runtime import Runtime
 from app.core.storage import blob_key
@@ -58,8 +58,8 @@ def block(runtime: Runtime, key: str) -> Path:
     return path
 
 
-def cluster_request(dataset_id: str) -> ClusterRequest:
-    return ClusterRequest(
+def cluster_request(dataset_id: str) -> ClusterCreate:
+    return ClusterCreate(
         dataset_id=dataset_id,
         n_clusters=3,
         backbone=DEFAULT_BACKBONE,
