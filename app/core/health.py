@@ -17,7 +17,7 @@ from sqlalchemy import text
 from app.core.jobs.kinds import KINDS
 from app.core.jobs.queue import check_broker
 from app.core.jobs.queue_stats import QueueStats, read_queue_stats
-from app.core.jobs.workers import taken_resources
+from app.core.jobs.workers import worker_resources
 from app.core.platform.migrations import is_current
 from app.core.platform.probe import CheckResult, PendingProbe, Probe
 from app.core.platform.settings import GiB
@@ -60,7 +60,7 @@ def _check_storage(runtime: Runtime) -> str | None:
 def _check_workers(runtime: Runtime) -> str | None:
     with runtime.db.read() as session:
         load = read_queue_stats(session)
-        taken = taken_resources(session, runtime.settings.lease_seconds)
+        taken = worker_resources(session, runtime.settings.lease_seconds)
     return _idle_workers(load) or _nobodys_jobs(load, taken)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from app.core.datasets.archives import ArchiveLimits
 from app.core.datasets.uploads import UploadFiles
 from app.core.jobs.kinds import KINDS
-from app.core.jobs.notifier import JobNotifier
+from app.core.jobs.notifications import JobNotifier
 from app.core.jobs.queue import make_celery, publish_notification
 from app.core.platform.db import Database
 from app.core.platform.settings import Settings
