@@ -147,8 +147,8 @@ class OtherProcesses:
 
     @contextmanager
     def waiting_for_crash(self) -> Iterator[None]:
-        """Delays an error of the block: most likely one of the other processes died, and then `_watch`
-        ends this process as crashed."""
+        """Delays an error of the block: most likely one of the others died, and then `_watch` ends
+        this process as crashed."""
         try:
             yield
         except (RuntimeError, OSError):

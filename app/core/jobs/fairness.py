@@ -8,7 +8,7 @@ give no advantage over other tenants.
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, func, literal, select, union, update
+from sqlalchemy import ColumnElement, ScalarSelect, func, select, union, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -30,7 +30,13 @@ def tenants_in_turn(session: Session, kinds: Collection[str]) -> list[str]:
 
 def add_tenant(session: Session, tenant: str) -> None:
     """Adds the tenant's row with its first job, so that a claim only updates it."""
-    _add_if_missing(session, tenant, literal(0.0))
+    if session.get(TenantTurn, tenant) is not None:
+        return
+    on_postgresql = session.get_bind().dialect.name == "postgresql"
+    insert = postgresql.insert if on_postgresql else sqlite.insert
+    session.execute(
+        insert(TenantTurn).values(tenant=tenant, served_at=0.0).on_conflict_do_nothing()
+    )
 
 
 def record_turn(session: Session, tenant: str) -> None:
@@ -41,15 +47,12 @@ def record_turn(session: Session, tenant: str) -> None:
         .with_for_update(skip_locked=True)
         .scalar_subquery()
     )
-    served = (
+    session.execute(
         update(TenantTurn)
         .where(TenantTurn.tenant == free)
         .values(served_at=db_now())
-        .returning(TenantTurn.tenant)
         .execution_options(synchronize_session=False)
     )
-    if session.scalar(served) is None:
-        _add_if_missing(session, tenant, db_now())  # its job is older than the table
 
 
 def _count_claimed(session: Session) -> tuple[dict[str, int], set[str]]:
@@ -89,12 +92,3 @@ def _next_tenant(kind: str, after: ColumnElement[str] | None = None) -> ScalarSe
     if after is not None:
         query = query.where(Job.tenant > after)
     return query.order_by(Job.tenant).limit(1).scalar_subquery()
-
-
-def _add_if_missing(session: Session, tenant: str, served_at: ColumnElement[float]) -> None:
-    if session.get(TenantTurn, tenant) is not None:
-        return
-    on_postgresql = session.get_bind().dialect.name == "postgresql"
-    insert = postgresql.insert if on_postgresql else sqlite.insert
-    new = insert(TenantTurn).values(tenant=tenant, served_at=served_at)
-    session.execute(new.on_conflict_do_nothing())

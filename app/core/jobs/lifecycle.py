@@ -4,7 +4,7 @@ A claim gives the worker a fence number. Each write of a running job names it an
 another worker has claimed the job since, so a worker that lost its lease can do no harm.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,7 +34,7 @@ from app.core.platform.errors import JobFinished, LeaseLost, NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.logs import current_request_id
 from app.core.platform.resources import ALL_RESOURCES, BFLOAT16
-from app.core.platform.tables import FINAL, OPEN, Dataset, Job, Shard
+from app.core.platform.tables import FINAL, Dataset, Job, Shard
 
 CANCELLED = {"code": "cancelled", "detail": "The job was cancelled."}
 
@@ -106,11 +106,6 @@ def get_job(session: Session, tenant: str, job_id: str, *, lock: bool = False) -
     return job
 
 
-def claim(session: Session, job_id: str, *, worker: str, lease_seconds: float) -> Job | None:
-    """Claims this job if it is queued or its lease has expired."""
-    return _claim(session, job_id, worker, lease_seconds)
-
-
 def claim_next(
     session: Session,
     *,
@@ -128,7 +123,7 @@ def claim_next(
             .with_for_update(skip_locked=True)  # another worker is claiming the locked ones
             .scalar_subquery()
         )
-        job = _claim(session, chosen, worker, lease_seconds)
+        job = claim(session, chosen, worker=worker, lease_seconds=lease_seconds)
         if job is not None:
             return job
     return None
@@ -151,9 +146,10 @@ def _claimable(job: type[Job]) -> ColumnElement[bool]:
     return or_(job.status == "queued", expired)
 
 
-def _claim(
-    session: Session, job_id: str | ScalarSelect[str], worker: str, lease_seconds: float
+def claim(
+    session: Session, job_id: str | ScalarSelect[str], *, worker: str, lease_seconds: float
 ) -> Job | None:
+    """Claims this job if it is queued or its lease has expired."""
     job = session.scalar(
         update(Job)
         .where(Job.id == job_id, _claimable(Job))
@@ -286,10 +282,8 @@ def _close(session: Session, job: Job) -> None:
 
 
 def _columns(progress: Progress | None) -> dict[str, Any]:
-    if progress is None:
-        return {}
     names = ("stage", "completed", "total", "failed", "rate")
-    return {name: getattr(progress, name) for name in names}
+    return {} if progress is None else {name: getattr(progress, name) for name in names}
 
 
 def _fenced(session: Session, job_id: str, fence: int, values: dict[str, Any]) -> str:

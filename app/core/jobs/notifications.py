@@ -64,9 +64,8 @@ def due_for_notification(session: Session) -> Sequence[Job]:
     )
     return session.scalars(
         update(Job)
-        .where(
-            Job.id.in_(select(due.c.id)), Job.notify_at <= db_now()
-        )  # again: another worker may have been first
+        # The time again: another worker may have been first.
+        .where(Job.id.in_(select(due.c.id)), Job.notify_at <= db_now())
         .values(notifications=Job.notifications + 1, notify_at=db_now() + backoff)
         .returning(Job)
         .execution_options(synchronize_session=False)

@@ -85,7 +85,7 @@ def test_a_new_version_has_its_own_backbone(
 def test_the_version_is_used_like_any_other(
     runtime: Runtime, claimed: Claimed, trained: Job
 ) -> None:
-    """By predict jobs, by the predictor, and to fine-tune it further."""
+    """In predict jobs, in the predictor, and in further fine-tuning."""
     tuned = finetune_job(runtime, model_name="better")
     run_finetune(claimed(runtime, tuned.id))
     dataset_id = add_dataset(runtime, PICTURES)
@@ -117,10 +117,10 @@ def test_a_changed_file_is_not_used(
         model_files.load_model(files_of(version), runtime.settings)
 
 
-def test_a_killed_run_goes_on_to_the_same_bits(
+def test_a_killed_run_resumes_to_the_same_bits(
     runtime: Runtime, claimed: Claimed, trained: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resume, "_SECONDS_A_REPORT", 0.0)  # one step a report
+    monkeypatch.setattr(resume, "_REPORT_SECONDS", 0.0)  # one step per report
     calm, disturbed = (finetune_job(runtime, steps=4) for _ in range(2))
     run_finetune(claimed(runtime, calm.id))
     context = claimed(runtime, disturbed.id)
@@ -139,7 +139,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(
         run_finetune(context)
     run_finetune(context)
 
-    assert steps == 5  # four, and the one that the crash took
+    assert steps == 5  # four, and the one of the crash
     ours, theirs = version_of(runtime, calm), version_of(runtime, disturbed)
     for name in ("model.safetensors", "backbone.safetensors"):
         assert ours.files[name] == theirs.files[name]
@@ -151,7 +151,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(
     )
 
 
-def test_bad_settings_are_refused_by_name(runtime: Runtime, trained: Job) -> None:
+def test_invalid_settings_are_refused_by_name(runtime: Runtime, trained: Job) -> None:
     with pytest.raises(InvalidRequest) as refused:
         finetune_job(runtime, epochs=1)
     assert refused.value.errors[0].field == "epochs"

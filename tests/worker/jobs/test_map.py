@@ -32,7 +32,7 @@ def table_of(runtime: Runtime, job: Job) -> pa.Table:
         return reader.read_all()
 
 
-def test_a_map_has_every_image_once_beside_its_like(runtime: Runtime, claimed: Claimed) -> None:
+def test_a_map_has_every_image_once_near_similar_ones(runtime: Runtime, claimed: Claimed) -> None:
     dataset_id = add_dataset(runtime, PICTURES)
     job = map_job(runtime, dataset_id)
 
@@ -54,7 +54,7 @@ def test_a_map_has_every_image_once_beside_its_like(runtime: Runtime, claimed: C
     assert "Perplexity 30 is too much for 30 images; 9.67 is used." in log_of(runtime, job)
 
 
-def test_the_same_job_draws_the_same_map(runtime: Runtime, claimed: Claimed) -> None:
+def test_the_same_job_gives_the_same_map(runtime: Runtime, claimed: Claimed) -> None:
     dataset_id = add_dataset(runtime, PICTURES)
     jobs = [map_job(runtime, dataset_id) for _ in range(2)]
     for job in jobs:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("tiny")
 
 @pytest.fixture
 def trained(any_runtime: Runtime, claimed: Claimed) -> Job:
-    """A clustering of most of the pictures; people call cluster 1 something else."""
+    """A clustering of most of the pictures, in which cluster 1 was renamed."""
     job = cluster_job(any_runtime, add_dataset(any_runtime, PICTURES), model_name="colors")
     run_cluster(claimed(any_runtime, job.id))
     with any_runtime.db.write() as session:
@@ -92,7 +92,7 @@ def test_other_weights_are_refused(
         run_predict(claimed(runtime, job.id))
 
 
-def test_what_is_not_there_is_said_beforehand(any_runtime: Runtime, trained: Job) -> None:
+def test_unknown_models_and_datasets_are_refused(any_runtime: Runtime, trained: Job) -> None:
     dataset_id = trained.dataset_id
     for model in ("nothing", "colors@nothing", "colors/versions/7", "colors/versions/x", "a/b"):
         with pytest.raises(NotFound, match="model"):

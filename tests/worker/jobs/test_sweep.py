@@ -105,7 +105,7 @@ def test_finished_values_survive_a_crash(
         ({"parameter": "n_clusters", "n_neighbors": 30}, "n_neighbors"),
     ],
 )
-def test_bad_settings_are_refused_by_name(
+def test_invalid_settings_are_refused_by_name(
     runtime: Runtime, settings: Settings, changes: dict[str, Any], field: str
 ) -> None:
     request = request_of(add_dataset(runtime, PICTURES), **changes)
