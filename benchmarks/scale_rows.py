@@ -7,7 +7,7 @@ the probabilities are exactly 1, as sure models give them.
 from sqlalchemy import Connection, Engine, insert, text
 from sqlalchemy.schema import CreateIndex, DropIndex
 
-from app.core.jobs.lifecycle import STAGES
+from app.core.jobs.kinds import KINDS
 from app.core.platform.actor import DEFAULT_TENANT
 from app.core.platform.tables import Assignment, Cluster, Clustering, Dataset, Image, Job
 
@@ -125,7 +125,7 @@ def _add_owners(connection: Connection, images: int) -> None:
 
 def _add_jobs(connection: Connection, jobs: int) -> None:
     """Nearly all are over; one in a thousand waits, one in five thousand runs."""
-    kinds = list(STAGES)
+    kinds = list(KINDS)
     rows = [
         {
             "id": f"job_{number:026d}",

@@ -1,4 +1,4 @@
-"""What a running job holds: its frozen row, its fence, and a way to say how far it is."""
+"""The context of a running job: its row, its fence, and how it reports progress."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from app.core.jobs.lifecycle import Progress, check_fence, record_timing
 from app.core.jobs.shards import ShardClaim
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
-from worker.supervision.liveness import Alive, Computing
+from worker.supervision.stalls import Alive, Computing, LivenessSignal
 
 _REPORT_SECONDS = 0.25
 _ALIVE_SECONDS = 1.0
@@ -22,7 +22,7 @@ _ALIVE_SECONDS = 1.0
 @dataclass(frozen=True)
 class StageBegan:
     stage: str
-    completed: int = 0  # by an attempt before this one
+    completed: int = 0  # by an earlier attempt
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,13 @@ StageEvent = StageBegan | StageEnded
 
 @dataclass(frozen=True)
 class ShardClaimChanged:
-    """The shard that this process works on now, if it does: its lease is to be kept, too."""
+    """The shard that this process runs now, or None; the supervisor renews its lease."""
 
-    held: ShardClaim | None
-
-
-Sign = Alive | Computing
+    claim: ShardClaim | None
 
 
-def _untold(_news: StageEvent | ShardClaimChanged | Sign) -> None:
-    """Nobody listens."""
+def _ignore(_message: StageEvent | ShardClaimChanged | LivenessSignal) -> None:
+    """The default of the callbacks."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +52,14 @@ class JobContext:
     job: Job
     fence: int
     send: Callable[[Progress], None]
-    on_stage_event: Callable[[StageEvent], None] = _untold
-    on_shard_claim: Callable[[ShardClaimChanged], None] = _untold
-    on_liveness: Callable[[Sign], None] = _untold
-    _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    on_stage_event: Callable[[StageEvent], None] = _ignore
+    on_shard_claim: Callable[[ShardClaimChanged], None] = _ignore
+    on_liveness: Callable[[LivenessSignal], None] = _ignore
+    _begun: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
-        """A transaction that commits only while this worker still holds the job."""
+        """A transaction that commits only while this worker holds the job."""
         with self.runtime.db.write() as session:
             check_fence(session, self.job.id, self.fence)
             yield session
@@ -78,7 +75,7 @@ class JobContext:
     @contextmanager
     def computing(self) -> Iterator[None]:
         """For a call that may take long and cannot report: until it ends, the CPU time of this
-        process is its sign of life. Not for a call that waits for a disk or a server."""
+        process counts as progress. Not for a call that waits for a disk or a server."""
         self.on_liveness(Computing(active=True))
         try:
             yield
@@ -86,45 +83,45 @@ class JobContext:
             self.on_liveness(Computing(active=False))
 
     def log(self, message: str, level: str = "info") -> None:
-        """A line for those who wait for the job: debug, info, warning or error."""
-        most = job_records.MOST_LINES - job_records.LAST_LINES
+        """Adds a line to the job's log, which users read."""
+        most = job_records.MAX_LINES - job_records.LAST_LINES
         with self.transaction() as session:
-            job_records.add_log(session, self.job.id, message, level, most_lines=most)
+            job_records.add_log(session, self.job.id, message, level, max_lines=most)
 
-    def curve(self, step: int, values: dict[str, Any]) -> None:
-        """A point of the job's curves, such as losses; one of the same step is replaced."""
+    def add_curve(self, step: int, values: dict[str, Any]) -> None:
+        """Adds a point to the job's curves, such as losses; replaces one of the same step."""
         with self.transaction() as session:
             job_records.add_curve(session, self.job.id, step, values)
 
-    def forget_curve_after(self, step: int) -> None:
-        """For a run that goes on from a checkpoint of this step."""
+    def delete_curve_after(self, step: int) -> None:
+        """For a run that resumes from a checkpoint of this step."""
         with self.transaction() as session:
-            job_records.forget_curve_after(session, self.job.id, step)
+            job_records.delete_curve_after(session, self.job.id, step)
 
-    def meter(self, stage: str, total: int, completed: int = 0) -> "Meter":
-        if stage not in self._told:
-            self._told.add(stage)
+    def start_progress(self, stage: str, total: int, completed: int = 0) -> "ProgressReporter":
+        if stage not in self._begun:
+            self._begun.add(stage)
             self.on_stage_event(StageBegan(stage, completed))
-            how = f"goes on at {completed} of {total}" if completed else "started"
+            how = f"resumed at {completed} of {total}" if completed else "started"
             self.log(f"Stage {stage} {how}.")
-        return Meter(self, stage, total, completed)
+        return ProgressReporter(self, stage, total, completed)
 
 
-class AliveReporter:
-    """Passes signs of life on, at most one a second; any thread may call it."""
+class ActivityReporter:
+    """Sends `Alive` at most once a second; any thread may call it."""
 
-    def __init__(self, on_liveness: Callable[[Sign], None]) -> None:
-        self._tell_sign = on_liveness
-        self._told_at = 0.0
+    def __init__(self, send: Callable[[LivenessSignal], None]) -> None:
+        self._send = send
+        self._sent_at = 0.0
 
     def __call__(self) -> None:
         now = time.monotonic()
-        if now - self._told_at >= _ALIVE_SECONDS:
-            self._told_at = now
-            self._tell_sign(Alive())
+        if now - self._sent_at >= _ALIVE_SECONDS:
+            self._sent_at = now
+            self._send(Alive())
 
 
-class Meter:
+class ProgressReporter:
     """Counts a stage's items and reports a few times a second, with the rate of this run."""
 
     def __init__(self, context: JobContext, stage: str, total: int, completed: int) -> None:
@@ -133,23 +130,23 @@ class Meter:
         self._first = completed
         self._started = time.monotonic()
         self._reported = 0.0
-        self._unsaved_checkpoint = False
+        self._unsent_checkpoint = False
         self.total = total
         self.completed = completed
         self.failed = 0
         self.report(force=True)
 
     def advance(self, count: int = 1, *, failed: int = 0) -> None:
-        self.to(self.completed + count, failed=failed)
+        self.advance_to(self.completed + count, failed=failed)
 
-    def to(self, completed: int, *, failed: int = 0) -> None:
+    def advance_to(self, completed: int, *, failed: int = 0) -> None:
         self.completed = completed
         self.failed += failed
         self.report()
 
     def checkpoint(self) -> None:
-        """Work up to here is saved: a later crash will not start the count anew."""
-        self._unsaved_checkpoint = True
+        """Reports that the work so far is saved, which resets the job's count of crashes."""
+        self._unsent_checkpoint = True
         self.report(force=True)
 
     def report(self, *, force: bool = False) -> None:
@@ -166,7 +163,7 @@ class Meter:
                 total=self.total,
                 failed=self.failed,
                 rate=rate,
-                checkpoint=self._unsaved_checkpoint,
+                checkpoint=self._unsent_checkpoint,
             )
         )
-        self._unsaved_checkpoint = False
+        self._unsent_checkpoint = False

@@ -1,4 +1,4 @@
-"""Celery's entry: `celery -A worker.main worker --pool solo`."""
+"""The Celery app: `celery -A worker.main worker --pool solo`."""
 
 import threading
 from typing import Any
@@ -11,9 +11,8 @@ from app.core.platform.logs import configure_logging
 from app.core.platform.processes import restrict_new_files
 from app.core.platform.settings import get_settings
 from app.core.runtime import Runtime
-from app.core.storage.deletion.cleanup import delete_temporary_files
-from worker.supervision.heartbeat import heartbeat_while, leave
-from worker.supervision.job_supervisor import run_waiting
+from worker.supervision.heartbeat import deregister_worker, start_heartbeat
+from worker.supervision.job_supervisor import run_waiting_jobs
 from worker.supervision.maintenance import (
     republish_due_jobs,
     start_cleaner,
@@ -25,21 +24,21 @@ from worker.supervision.metrics import metrics
 runtime = Runtime(get_settings())
 restrict_new_files(runtime.settings)  # before the broker's folders are made
 celery = runtime.celery
-configure_logging(runtime.settings)  # now: Celery warns before it asks for a set-up
+configure_logging(runtime.settings)  # now: Celery warns before it sends setup_logging
 tracing.start_tracing(runtime.settings, "worker")
 _stopping = threading.Event()
 
 
 @setup_logging.connect  # type: ignore[untyped-decorator]
 def _keep_our_logging(**_: Any) -> None:
-    """Celery sets its own up unless somebody listens here."""
+    """Celery configures logging itself unless this signal has a receiver."""
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _start(**_: Any) -> None:
     metrics.serve(runtime.settings)
-    heartbeat_while(runtime, _stopping)
-    delete_temporary_files(runtime.storage)
+    start_heartbeat(runtime, _stopping)
+    runtime.storage.clean(_STALE_SECONDS, now=time.time())
     republish_due_jobs(runtime)
     start_republisher(runtime, _stopping)
     start_webhook_sender(runtime, _stopping)
@@ -53,9 +52,9 @@ def _stop(**_: Any) -> None:
 
 @worker_shutdown.connect  # type: ignore[untyped-decorator]
 def _leave(**_: Any) -> None:
-    leave(runtime)
+    deregister_worker(runtime.db)
 
 
 @celery.task(name=RUN_JOB)  # type: ignore[untyped-decorator]
-def run_job_task(job_id: str) -> None:  # noqa: ARG001 - it only says that some job waits
-    run_waiting(runtime, _stopping)
+def run_job_task(job_id: str) -> None:  # noqa: ARG001 - the database decides which job is next
+    run_waiting_jobs(runtime, _stopping)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from app.core.datasets.archives import ArchiveLimits
 from app.core.datasets.uploads import UploadFiles
-from app.core.jobs.notifier import JobNotifier
+from app.core.jobs.kinds import KINDS
+from app.core.jobs.notifications import JobNotifier
 from app.core.jobs.queue import make_celery, publish_notification
 from app.core.platform.db import Database
-from app.core.platform.resources import needs_of
 from app.core.platform.settings import Settings
 from app.core.storage import Storage, open_storage
 from app.core.storage.deletion.collector import Collector
@@ -49,7 +49,7 @@ class Runtime:
     @cached_property
     def notifier(self) -> JobNotifier:
         return JobNotifier(
-            lambda job_id, kind: publish_notification(self.celery, job_id, needs_of(kind))
+            lambda job_id, kind: publish_notification(self.celery, job_id, KINDS[kind].resource)
         )
 
     @cached_property

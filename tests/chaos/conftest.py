@@ -1,4 +1,4 @@
-"""Real processes and real servers, disturbed in every way that is promised to be harmless.
+"""Real processes and servers under every failure that the service promises to survive.
 
 `make chaos` runs all of it, `make test` a little of each. Every scenario writes what it has
 reached as rows of one table (tests/promises.py), which is shown at the end.
@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """What it takes to meet the same victims again."""
+    """The seed of the random choices, to repeat a run."""
     return f"chaos: {config.getoption('--chaos', default='short')}, seed {_seed(config)}"
 
 
@@ -45,13 +45,13 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 
 @pytest.fixture(scope="session")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of what is uploaded."""
+    """The folder of the uploads."""
     return tmp_path_factory.mktemp("archives")
 
 
 @pytest.fixture
 def own_postgres() -> Iterator[Server]:
-    """For those who stop it."""
+    """A Redis of its own, for tests that stop it."""
     with start_postgres() as server:
         yield server
 
@@ -69,7 +69,7 @@ def start_site(tmp_path: Path) -> StartSite:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def start_any_site(request: pytest.FixtureRequest, start_site: StartSite) -> StartSite:
-    """Once on SQLite and a folder of messages, once on PostgreSQL and Redis."""
+    """Runs the test on SQLite with a folder as broker, and on PostgreSQL with Redis."""
     if request.param == "sqlite":
         return start_site
     servers = {
@@ -81,7 +81,7 @@ def start_any_site(request: pytest.FixtureRequest, start_site: StartSite) -> Sta
 
 @pytest.fixture
 def start_some_site(request: pytest.FixtureRequest, start_any_site: StartSite) -> StartSite:
-    """The same, but the short run does without SQLite."""
+    """The same, but the short run skips SQLite."""
     if _is_short(request.config) and request.node.callspec.params["start_any_site"] == "sqlite":
         pytest.skip("part of `make chaos`")
     return start_any_site
@@ -89,7 +89,7 @@ def start_some_site(request: pytest.FixtureRequest, start_any_site: StartSite) -
 
 @pytest.fixture
 def only_in_full(request: pytest.FixtureRequest) -> None:
-    """For what smaller tests show as well, if less plainly."""
+    """For scenarios that smaller tests cover as well."""
     if _is_short(request.config):
         pytest.skip("part of `make chaos`")
 

@@ -1,4 +1,4 @@
-"""Kills of random victims at random times; the same seed gives the same order."""
+"""Kills of random processes at random times; the same seed gives the same order."""
 
 import random
 import time
@@ -11,7 +11,7 @@ import psutil
 from tests.chaos.site import Member, Site
 from tests.waiting import wait_until
 
-# Mostly those who hold a job: the others lose nothing that anyone could miss.
+# Mostly workers with a job: idle ones lose nothing.
 _VICTIMS = {"job process": 6, "worker": 3, "API": 1}
 
 
@@ -35,7 +35,7 @@ def kill_at_random(
         get_ready(killed.total())
         try:
             return choose[kind]()
-        except psutil.NoSuchProcess:  # it ended while we looked
+        except psutil.NoSuchProcess:  # it has ended in the meantime
             return []
 
     while killed.total() < kills:

@@ -1,4 +1,4 @@
-"""How much of each disturbance: a little with all tests, all that is promised in `make chaos`."""
+"""The size of each scenario: small in `make test`, full in `make chaos`."""
 
 from dataclasses import dataclass
 
@@ -15,9 +15,9 @@ class Profile:
     zombies: int  # on each database
     queued_cancels: int
     running_cancels: int
-    innocents: int  # jobs beside one that kills its process
+    innocents: int  # other jobs beside the one that kills its process
     skewed_jobs: int
-    timed: bool  # whether durations count: not where other tests run beside it
+    timed: bool  # whether durations are checked: not where other tests run in parallel
 
     def in_time(self, seconds: float, limit: float) -> bool:
         return not self.timed or seconds <= limit

@@ -1,4 +1,4 @@
-"""The service as it is run spread out: API and worker processes, each started again if it dies."""
+"""The distributed service: API and worker processes, each restarted if it dies."""
 
 import os
 import subprocess
@@ -23,16 +23,16 @@ from tests.servers import free_port
 from tests.waiting import LONG_SECONDS, PATIENT, as_variables, wait_until
 
 _QUICK = {"heartbeat_seconds": 1.0, "maintenance_seconds": 0.5, "checkpoint_seconds": 0.5}
-# A lease runs out only where a test wants it to.
+# A lease expires only where a test needs it.
 LONG_TIMES = {**_QUICK, **LONG_LEASES}
-# Orphaned jobs are found within seconds. On a busy machine a living worker may lose a lease as
+# Expired jobs are found within seconds. On a busy machine a live worker may lose a lease as
 # well, which costs another attempt: for tests whose jobs may have any number of those.
 SHORT_TIMES = {**_QUICK, "lease_seconds": 6.0, "self_kill_seconds": 4.0}
 ANY_CRASHES = 1_000_000
 
 
 class Member:
-    """A process that somebody keeps alive, as a container platform would."""
+    """A process that is restarted when it dies, as by a container platform."""
 
     def __init__(self, word: str, environment: Mapping[str, str], log: Path) -> None:
         self._command = [sys.executable, "-m", "app.cli.main", word]
@@ -64,7 +64,7 @@ class Member:
             self.process.send_signal(number)
 
     def jobs(self) -> list[psutil.Process]:
-        """The processes that work on jobs for it."""
+        """Returns its job processes."""
         try:
             family = psutil.Process(self.pid).children(recursive=True)
         except psutil.NoSuchProcess:
@@ -163,7 +163,7 @@ class Site:
         self._stopping.set()
         self._keeper.join()
         for member in self.members:
-            for process in member.jobs():  # also those that are stopped
+            for process in member.jobs():  # also suspended ones
                 process.kill()
             member.process.kill()
         for member in self.members:
@@ -178,5 +178,5 @@ class Site:
 def _words(process: psutil.Process) -> list[str]:
     try:
         return process.cmdline()
-    except psutil.Error:  # it has ended since it was listed
+    except psutil.Error:  # it has ended in the meantime
         return []

@@ -1,4 +1,4 @@
-"""A broker may forget everything, die, or hang: the database knows every job."""
+"""A broker that loses its data, dies or hangs loses no job."""
 
 import random
 import signal
@@ -17,7 +17,7 @@ from tests.promises import Promises, Row, longest
 from tests.servers import Server, frozen
 
 _SMALL = range(KINDS - 1)
-_LONGEST_REQUEST = 3.0  # a second for the broker at most, and what the machine is slow
+_LONGEST_REQUEST = 3.0  # a second for the broker, and a margin for a slow machine
 
 
 def test_redis_may_die_forget_and_freeze(
@@ -55,7 +55,7 @@ def test_redis_may_die_forget_and_freeze(
 def _disturb(
     broker: Server, profile: Profile, rng: random.Random, create_job: Callable[[], None]
 ) -> list[float]:
-    """How long it took to create a job while the broker was frozen, each time."""
+    """Returns the seconds to create a job while the broker is frozen, for each try."""
     for _ in range(profile.broker_kills):
         time.sleep(rng.uniform(0.2, 1.5))
         broker.stop(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Cancelled jobs end soon, wherever they are. With the settings that the service comes with."""
+"""Cancelled jobs end within seconds in every stage, with the default settings."""
 
 import random
 import time
@@ -15,7 +15,7 @@ from tests.promises import Promises, Row, longest
 from tests.waiting import wait_until
 
 _LARGE = KINDS - 1
-_STEPS = 100_000  # nobody waits for their end
+_STEPS = 100_000  # they do not end within the test
 _QUEUED_SECONDS, _RUNNING_SECONDS = 1.0, 15.0
 
 
@@ -61,7 +61,7 @@ def _cancel_running(
     create: Callable[[], str],
     latest: float,
 ) -> float:
-    """Seconds from the wish, up to `latest` seconds after the job has started, to the end."""
+    """Cancels up to `latest` seconds after the start; returns the seconds until the end."""
     job_id = create()
     wait_until(lambda: job_row(site.runtime, job_id).status != "queued", "it runs")
     time.sleep(rng.uniform(0.0, latest))
@@ -83,7 +83,7 @@ def _cancel_running(
 
 
 def _cancel_queued(site: Site, client: TemiClient, archives: Path, count: int) -> list[float]:
-    """Behind a job that keeps the only worker busy."""
+    """Creates a job behind one that keeps the only worker busy."""
     (worker,) = site.workers
     blocking = upload(client, _LARGE, archives)
     wait_until(lambda: worker.jobs(), "the worker is busy")

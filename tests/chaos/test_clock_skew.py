@@ -1,4 +1,4 @@
-"""Machines whose clocks are an hour apart share their work as if they were not."""
+"""Workers whose clocks differ by an hour."""
 
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ _HOUR = 3600
 
 @pytest.fixture
 def skewed(tmp_path: Path) -> Path:
-    """A library that moves the clock of a process that is started with it."""
+    """Builds a library that shifts the clock of a process that preloads it."""
     compiler = shutil.which("cc")
     if compiler is None or sys.platform != "linux":
         pytest.skip("needs a C compiler and Linux")
@@ -52,7 +52,7 @@ def test_clocks_an_hour_apart(
     promises: Promises,
 ) -> None:
     servers = {"database_url": f"{own_postgres.url}/postgres", "broker_url": own_redis.url}
-    # A lease that a worker wrote an hour ago, or will let run out in an hour, must look fresh.
+    # A lease must look valid to a worker whose clock is an hour off.
     extra = {"worker-0": _moved(skewed, _HOUR), "worker-1": _moved(skewed, -_HOUR)}
     with start_site(extra=extra, **servers) as site:
         jobs, bits = undisturbed(site, archives, range(KINDS))

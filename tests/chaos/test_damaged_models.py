@@ -1,4 +1,4 @@
-"""A model whose files have changed is never served, while others go on being served."""
+"""A model whose files have changed is not served; other models are."""
 
 import random
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_flipped_bits(
 
 
 def _second_version(site: Site, archives: Path) -> list[Path]:
-    """Of a model that is in use; returns its files."""
+    """Damages a model that is in use; returns its files."""
     with site.client() as client:
         ingest = client.wait(upload(client, 0, archives))
         dataset_id = job_row(site.runtime, ingest.id).dataset_id

@@ -1,4 +1,4 @@
-"""A PostgreSQL that restarts at once loses nothing; meanwhile the API says when to come back."""
+"""Restarts of PostgreSQL lose nothing; meanwhile the API answers 503 with Retry-After."""
 
 import random
 import threading
@@ -20,15 +20,15 @@ from tests.waiting import LONG_SECONDS, wait_until
 
 _BACK_SECONDS = 10.0
 _STATEMENT_SECONDS = 2.0
-_GIVE_UP_SECONDS = _STATEMENT_SECONDS + 13.0  # 5 for the network, 5 to connect again, and a little
+_GIVE_UP_SECONDS = _STATEMENT_SECONDS + 13.0  # 5 for the network, 5 to reconnect, and a margin
 
 
 @dataclass
 class Prober:
-    """Somebody who looks at the service all the time."""
+    """A client that polls the service."""
 
     url: str
-    answers: list[tuple[float, int]] = field(default_factory=list)  # when asked, status
+    answers: list[tuple[float, int]] = field(default_factory=list)  # time of the request, status
     bad: list[str] = field(default_factory=list)
     _stopping: threading.Event = field(default_factory=threading.Event)
 
@@ -110,10 +110,10 @@ def test_immediate_restarts(
 
 
 @pytest.mark.usefixtures("only_in_full")
-def test_a_frozen_server_is_given_up(
+def test_a_frozen_server_times_out(
     start_site: StartSite, own_postgres: Server, promises: Promises
 ) -> None:
-    """The kernel of a frozen server goes on acknowledging; only our own clock tells."""
+    """The kernel of a frozen server still acknowledges packets; only a client timeout helps."""
     url = f"{own_postgres.url}/postgres"
     with (
         start_site(database_url=url, database_seconds=_STATEMENT_SECONDS, workers=1) as site,

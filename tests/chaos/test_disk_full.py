@@ -1,4 +1,4 @@
-"""A full disk is said plainly, leaves nothing half done, and harms nothing that was there."""
+"""A full disk gives a clear error, leaves no partial results and damages no data."""
 
 import errno
 import io
@@ -24,7 +24,7 @@ _DISK_MB = 24
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A small file system for everything that the service keeps."""
+    """A small file system for the data folder."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_MB}m", "tmpfs", str(folder)]
@@ -46,7 +46,7 @@ def test_a_full_disk(start_site: StartSite, disk: Path, archives: Path, promises
             headers=ZIP,
             timeout=LONG_SECONDS,
         )
-        _fill(disk, leave=6)  # MB: for the upload, and not for the images as well
+        _fill(disk, leave=6)  # MB: enough for the upload, not for the images
         job = client.upload_dataset(_file(archives, 4), name="half")
         half_id = job_row(site.runtime, job.id).dataset_id
         code = _failure(client, job.id)
@@ -84,13 +84,13 @@ def _failure(client: TemiClient, job_id: str) -> str | None:
 
 
 def _fill(disk: Path, leave: int) -> None:
-    """With a file, so that only this many MB are left."""
+    """Writes a file so that only this many MB are left."""
     filler = disk / "filler"
     filler.unlink(missing_ok=True)
     free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
     try:
         filler.write_bytes(bytes(max(0, free - leave * 1_000_000)))
-    except OSError as error:  # the service has written something since we looked
+    except OSError as error:  # the service has written in the meantime
         if error.errno != errno.ENOSPC or leave:
             raise
 
@@ -106,7 +106,7 @@ def _file(folder: Path, megabytes: int) -> Path:
 
 
 def _bitmap(seed: int, size: int) -> bytes:
-    """A picture that does not get smaller by packing it."""
+    """Returns an image that does not compress."""
     side = int((size / 3) ** 0.5)
     pixels = np.random.default_rng(seed).integers(0, 256, (side, side, 3), dtype=np.uint8)
     out = io.BytesIO()

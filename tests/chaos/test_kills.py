@@ -1,4 +1,4 @@
-"""Nothing is lost and nothing is done twice, whoever is killed and whenever."""
+"""Kills of any process at any time lose nothing and repeat nothing."""
 
 import random
 from itertools import count
@@ -29,8 +29,8 @@ from tests.promises import Promises
 from tests.waiting import wait_until
 
 _STEPS = 60
-_JOBS_A_KILL = 5  # a bound: some end before they are hit
-_AHEAD = 3  # kills that may come before the jobs they are meant for
+_JOBS_A_KILL = 5  # an upper limit: some end before they are killed
+_AHEAD = 3  # kills that may precede their jobs
 
 
 def test_ingest_jobs_survive_kills(
@@ -46,7 +46,7 @@ def test_ingest_jobs_survive_kills(
         with Uploads(site, archives, kinds, least=profile.ingest_jobs) as uploads:
 
             def spread(killed: int) -> None:
-                """Over all jobs: without a break the first ones would take all the kills."""
+                """Spreads the kills over all jobs: else the first ones would get them all."""
                 ended = killed * profile.ingest_jobs // profile.ingest_kills - _AHEAD
                 wait_until(
                     lambda: uploads.count_ended() >= ended,
@@ -85,13 +85,13 @@ def test_training_survives_kills(
         most = profile.cluster_jobs + _JOBS_A_KILL * profile.cluster_kills
 
         def keep_busy(_killed: int) -> None:
-            """However fast the machine is, each worker has a job that it can be killed at."""
+            """Waits until each worker has a job, on any machine."""
             while len(jobs) < profile.cluster_jobs or count_open(site.runtime) < len(site.workers):
                 assert len(jobs) < most, f"{len(jobs)} jobs were too few to be killed at"
                 name = f"disturbed-{len(jobs)}"
                 jobs.append(cluster(client, dataset_id, name, steps=_STEPS))
 
-        pause = _seconds_of(site, reference)  # kills at any point of a job's life
+        pause = _seconds_of(site, reference)  # kills at any time of a job
         kills = profile.cluster_kills
         killed = kill_at_random(site, rng, kills, (0.1 * pause, 0.7 * pause), keep_busy)
         wait_for_all_jobs(site)
@@ -116,13 +116,13 @@ def _seconds_of(site: Site, job_id: str) -> float:
 
 
 def _hit(site: Site) -> int:
-    """Jobs that took more than one attempt."""
+    """Returns the number of jobs with more than one attempt."""
     with site.runtime.db.read() as session:
         return session.scalar(select(func.count()).select_from(Job).where(Job.fence > 1)) or 0
 
 
 def _made(site: Site) -> int:
-    """Clusterings, and as many versions of models."""
+    """Returns the number of clusterings, which is that of model versions."""
     with site.runtime.db.read() as session:
         clusterings = session.scalar(select(func.count()).select_from(Clustering)) or 0
         versions = session.scalar(select(func.count()).select_from(ModelVersion)) or 0

@@ -1,4 +1,4 @@
-"""More requests than can be answered: some are told when to come back, and memory stays as it is.
+"""More requests than can be answered: some get Retry-After, and memory stays constant.
 
 Ten minutes of it: `python -m benchmarks.serving --overload-minutes 10`.
 """
@@ -18,7 +18,7 @@ from tests.promises import Promises
 
 _MODEL = "wanted"
 _PIECES, _PIECE_SECONDS = 6, 15.0
-_QUEUE, _SENDERS = 64, 200  # images that may wait, and connections: enough to fill it
+_QUEUE, _SENDERS = 64, 200  # images that may wait, and connections to fill the queue
 _MOST_GROWTH = 0.05
 _LATER = (429, 503)
 
@@ -35,7 +35,7 @@ def test_twice_the_capacity(start_site: StartSite, archives: Path, promises: Pro
         path = f"/v1/models/{_MODEL}:predict"
         request = multipart_request(place.netloc, path, "new.jpg", jpeg_bytes("teal", (640, 480)))
         found, memory, capacity = Result(), [], 0.0
-        for _ in range(_PIECES):  # each time anew: the machine may be busy with something else
+        for _ in range(_PIECES):  # repeated, because the machine may be busy
             alone = run_load(address, [request], clients=32, seconds=3).count(200) / 3
             capacity = max(capacity, alone)
             part = run_load(
@@ -62,7 +62,7 @@ def test_twice_the_capacity(start_site: StartSite, archives: Path, promises: Pro
 
 
 def _memory(api: Member) -> int:
-    """Of its processes together."""
+    """Returns the memory of all its processes."""
     process = psutil.Process(api.pid)
     family = (process, *process.children(recursive=True))
     return sum(member.memory_info().rss for member in family)

@@ -1,4 +1,4 @@
-"""A job whose process dies every time ends by itself, and keeps nobody else waiting for long."""
+"""A job whose process always dies fails by itself and delays other jobs little."""
 
 import threading
 import time
@@ -47,13 +47,13 @@ def test_a_poisonous_job(
 
 
 def _hunt(site: Site, job_id: str, stopping: threading.Event) -> None:
-    """Kill every process that works on this job, as soon as there is one."""
+    """Kills every process of this job as soon as it starts."""
     (worker,) = site.workers
     while not stopping.wait(0.02):
         before = job_row(site.runtime, job_id)
         found = worker.jobs()
         after = job_row(site.runtime, job_id)
-        # the same attempt before and after: what was found in between is its process
+        # the same attempt before and after: the process found in between is its own
         if before.status == after.status == "running" and before.fence == after.fence:
             for process in found:
                 try:

@@ -1,4 +1,4 @@
-"""How long a job lies still after its worker was killed, with the settings that we come with."""
+"""How long a job waits after its worker was killed, with the default settings."""
 
 import time
 from pathlib import Path
@@ -12,12 +12,12 @@ from tests.waiting import wait_until
 
 
 @pytest.mark.usefixtures("only_in_full")
-def test_another_worker_goes_on_in_time(
+def test_another_worker_resumes_in_time(
     start_any_site: StartSite, archives: Path, promises: Promises
 ) -> None:
     with start_any_site(times={}) as site, site.client() as client:
         settings = site.settings
-        # 60 s of lease, 5 s to the next look, 5 s for the message
+        # 60 s of lease, 5 s to the next query, 5 s for the notification
         asked = settings.lease_seconds + settings.maintenance_seconds + 5.0
         job_id = upload(client, KINDS - 1, archives)
         wait_until(lambda: site.busy_workers(), "a worker has taken the job")

@@ -1,4 +1,4 @@
-"""Every process is replaced, one after the other, and nobody who uses the service notices."""
+"""A rolling restart of all processes causes no failed request."""
 
 import signal
 import time
@@ -27,7 +27,7 @@ from tests.waiting import wait_until
 
 _MODEL = "rolling"
 _ROUNDING = 0.001
-_STREAM_SECONDS = 5.0  # a look every half second, on a machine that is busy
+_STREAM_SECONDS = 5.0  # it polls every half second, on a busy machine
 
 
 @pytest.mark.usefixtures("only_in_full")
@@ -57,7 +57,7 @@ def test_rolling_restart(start_any_site: StartSite, archives: Path, promises: Pr
         blamed = [row for row in rows if row.crashes]
         engine = site.runtime.db.engine.name
     cluster_id, probability = users.predictions[0]
-    # last bits may differ: each process chooses the fastest way to compute for itself
+    # the last bits may differ: each process chooses the fastest backend itself
     different = [
         found
         for found in users.predictions
@@ -90,7 +90,7 @@ def test_rolling_restart(start_any_site: StartSite, archives: Path, promises: Pr
 
 
 def _serve(site: Site, dataset_id: str) -> None:
-    """A model that every API process has loaded, and that the next one will."""
+    """Returns a model that every API process has loaded, and new ones preload."""
     with site.client() as client:
         client.wait(cluster(client, dataset_id, _MODEL, steps=5))
     for url in site.urls:
@@ -106,7 +106,7 @@ def _was_served(site: Site) -> bool:
 
 
 def _seconds_of_a_stream(site: Site, number: int, archives: Path) -> float:
-    """From the order to stop until the stream of a job that goes on has ended."""
+    """Returns the seconds from the signal to stop until the stream of a running job has ended."""
     with site.http(number) as http:
         body = archive(KINDS - 1, archives).read_bytes()
         job_id = http.post("/v1/datasets?name=watched", content=body, headers=ZIP).json()["id"]

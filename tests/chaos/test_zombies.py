@@ -1,4 +1,4 @@
-"""A worker that was thought dead wakes up, and does no harm."""
+"""A worker that resumes after its lease has expired does no harm."""
 
 import random
 import signal
@@ -49,7 +49,7 @@ def test_zombies_are_fenced(
 
 
 def _disturb(site: Site, archives: Path, rng: random.Random) -> str:
-    """A job that one worker began and another one finished; the first one is still stopped.
+    """Runs a job that one worker begins and another finishes; the first one is still suspended.
 
     The lease ends by our word: the machine may be so busy that one of a few seconds would run out
     on the second worker as well.
@@ -59,7 +59,7 @@ def _disturb(site: Site, archives: Path, rng: random.Random) -> str:
     wait_until(lambda: job_row(site.runtime, job_id).worker, "a worker has taken the job")
     time.sleep(rng.uniform(0.0, 2.5))  # while it starts, reads, writes or ends
     _stop(_holder(site, job_id))
-    if job_row(site.runtime, job_id).status == "succeeded" or _is_locked(site):  # not this one
+    if job_row(site.runtime, job_id).status == "succeeded" or _is_locked(site):  # skip this one
         _wake(site)
         return _disturb(site, archives, rng)
     expire_lease(site.runtime.db, job_id)
@@ -68,7 +68,7 @@ def _disturb(site: Site, archives: Path, rng: random.Random) -> str:
 
 
 def _holder(site: Site, job_id: str) -> Member:
-    """Whose job it is. Not just any busy worker: another one may still be ending the job before,
+    """Returns the worker of the job. Not any busy worker: another may still end the job before,
     and if both were stopped, there would be none to go on."""
     name = job_row(site.runtime, job_id).worker or ""
     (worker,) = [worker for worker in site.workers if name.endswith(f":{worker.pid}")]
@@ -76,26 +76,26 @@ def _holder(site: Site, job_id: str) -> Member:
 
 
 def _is_locked(site: Site) -> bool:
-    """SQLite only: one that is stopped within a write keeps the file until it is continued."""
+    """SQLite only: a process suspended within a write locks the file until it continues."""
     if site.runtime.db.engine.name != "sqlite":
         return False
     return is_locked(Path(site.runtime.db.engine.url.database or ""))
 
 
 def _stop(worker: Member) -> None:
-    psutil.Process(worker.pid).suspend()  # from now on it starts nothing
+    psutil.Process(worker.pid).suspend()  # from now on it starts no process
     for process in worker.jobs():
         with suppress(psutil.NoSuchProcess):  # it has just ended
             process.suspend()
 
 
 def _wake(site: Site) -> None:
-    """The one that does the work first: nobody is there to end it before it has tried to write."""
+    """Resumes the job process first: no supervisor ends it before it has tried to write."""
     stopped = [worker for worker in site.workers if _is_stopped(worker)]
     jobs = [job for worker in stopped for job in worker.jobs()]
     for job in jobs:
         job.resume()
-    psutil.wait_procs(jobs, timeout=3)  # no longer, for some hang until their worker goes on
+    psutil.wait_procs(jobs, timeout=3)  # no longer: some hang until their worker resumes
     for worker in stopped:
         worker.send(signal.SIGCONT)
     wait_until(lambda: not site.busy_workers(), "the zombies have ended")

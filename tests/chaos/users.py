@@ -1,4 +1,4 @@
-"""People who use the service while it is restarted."""
+"""Clients that use the service while it is restarted."""
 
 import itertools
 import threading
@@ -20,7 +20,7 @@ _PICTURE = {"files": ("new.png", png_bytes("teal"))}
 
 @dataclass
 class Users:
-    """One uploads and looks, one predicts. They take turns with the API processes that are ready,
+    """One uploads and reads, one predicts. They alternate between the API processes that are ready,
     as somebody looks twice a second, and ask the next one if one has gone away."""
 
     site: Site

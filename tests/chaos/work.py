@@ -1,4 +1,4 @@
-"""Jobs to disturb, and what must come out of them."""
+"""Jobs for the chaos tests, and their expected results."""
 
 import hashlib
 import json
@@ -19,12 +19,12 @@ from tests.images import jpeg_bytes, zip_of
 from tests.waiting import join, wait_until
 
 KINDS = 2
-ALL_JOBS_SECONDS = 1200.0  # a guard: a hundred disturbed jobs on a busy machine
+ALL_JOBS_SECONDS = 1200.0  # an upper limit: a hundred disturbed jobs on a busy machine
 _AHEAD = 4  # jobs that wait while others run
 
 
 def archive(kind: int, folder: Path) -> Path:
-    """Some tiny pictures; the last kind has so many that a kill finds it in the middle."""
+    """Returns tiny images; the last kind has so many that a kill interrupts its ingest."""
     path = folder / f"kind-{kind}.zip"
     if not path.exists():
         count = 1_000 if kind == KINDS - 1 else 24 + kind
@@ -36,7 +36,7 @@ def archive(kind: int, folder: Path) -> Path:
 
 @dataclass
 class Uploads:
-    """Datasets uploaded one after the other beside whatever else happens."""
+    """Uploads datasets in a thread, one after the other."""
 
     site: Site
     folder: Path
@@ -57,7 +57,7 @@ class Uploads:
         join(self._thread)
 
     def finish(self) -> None:
-        """No more than `least`, if there are so many already; returns when all jobs have ended."""
+        """Stops after at least `least` jobs; returns when all jobs have ended."""
         self._enough.set()
         self._thread.join()
         if self._error is not None:
@@ -96,7 +96,7 @@ def cluster(client: TemiClient, dataset_id: str, model: str, *, steps: int) -> s
 
 
 def count_open(runtime: Runtime, *, patient: bool = False) -> int:
-    """With `patient`, a database that is away counts as one that is full of jobs."""
+    """With `patient`, also waits while the database is unavailable."""
     query = select(func.count()).select_from(Job).where(Job.status.in_(OPEN))
     try:
         with runtime.db.read() as session:
@@ -117,7 +117,7 @@ def job_row(runtime: Runtime, job_id: str) -> Job:
 
 
 def dataset_bits(runtime: Runtime, dataset_id: str) -> str:
-    """A hash of all that an ingest leaves, but for ids and times."""
+    """Returns a hash of all rows of an ingest except ids and times."""
     columns = (Image.position, Image.name, Image.sha256, Image.width, Image.height, Image.bytes)
     with runtime.db.read() as session:
         dataset = session.get_one(Dataset, dataset_id)
@@ -131,7 +131,7 @@ def dataset_bits(runtime: Runtime, dataset_id: str) -> str:
 
 
 def clustering_bits(runtime: Runtime, job_id: str) -> str:
-    """A hash of the model's files, as they lie there, and of every assignment."""
+    """Returns a hash of the model's files and of every assignment."""
     with runtime.db.read() as session:
         version = session.scalars(select(ModelVersion).where(ModelVersion.job_id == job_id)).one()
         clustering = session.scalars(select(Clustering).where(Clustering.job_id == job_id)).one()
@@ -163,7 +163,7 @@ class Tally:
 
 
 def tally(runtime: Runtime, jobs: dict[str, int], bits: dict[int, str]) -> Tally:
-    """Of ingest jobs: each makes one dataset, the same as when nobody disturbed it."""
+    """Checks that each ingest job made one dataset, equal to an undisturbed one."""
     with runtime.db.read() as session:
         rows = list(session.scalars(select(Job).where(Job.kind == "ingest")))
         datasets = session.scalar(select(func.count()).select_from(Dataset)) or 0
@@ -180,7 +180,7 @@ def tally(runtime: Runtime, jobs: dict[str, int], bits: dict[int, str]) -> Tally
 def undisturbed(
     site: Site, folder: Path, kinds: Iterable[int]
 ) -> tuple[dict[str, int], dict[int, str]]:
-    """One job of each kind with nobody in its way, and the bits that it leaves."""
+    """Returns the hash of an undisturbed job of each kind."""
     with site.client() as client:
         jobs = {upload(client, kind, folder): kind for kind in kinds}
     wait_for_all_jobs(site)

@@ -2,6 +2,7 @@
 
 from app.core.jobs import lifecycle as jobs
 from app.core.jobs.lifecycle import Progress
+from app.core.jobs.notifications import due_for_notification
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 
@@ -33,6 +34,6 @@ def cancel_job(runtime: Runtime, job: Job) -> Job:
         return jobs.cancel(session, "t", job.id)
 
 
-def send_hints(runtime: Runtime) -> list[str]:
+def publish_due(runtime: Runtime) -> list[str]:
     with runtime.db.write() as session:
-        return [job.id for job in jobs.due_for_notification(session)]
+        return [job.id for job in due_for_notification(session)]

@@ -11,7 +11,7 @@ import pytest
 
 from app.core.exports.formats import FORMATS
 from app.core.jobs.lifecycle import claim
-from app.core.jobs.requests.export import ExportRequest
+from app.core.jobs.requests.export import ExportCreate
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Clustering, Job
 from app.core.runtime import Runtime
@@ -51,7 +51,7 @@ def folder(
     target.mkdir()
     for format_ in FORMATS:
         with runtime.db.write() as session:
-            request = ExportRequest(clustering_id=clustering.id, format=format_)
+            request = ExportCreate(kind="export", clustering_id=clustering.id, format=format_)
             job_id = request.create(session, "default").id
         with runtime.db.write() as session:
             job = claim(session, job_id, worker="test", lease_seconds=60)

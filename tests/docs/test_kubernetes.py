@@ -11,7 +11,7 @@ import typer
 import yaml
 
 from app.cli import app
-from app.core.platform.resources import kinds_for
+from app.core.jobs.kinds import kinds_for
 from app.core.platform.settings import Settings
 
 ROOT = Path(__file__).parents[2]

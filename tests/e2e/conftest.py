@@ -49,7 +49,7 @@ class Service:
         return httpx.Client(base_url=self.url, timeout=LONG_SECONDS, **options)
 
     def child(self, *words: str) -> psutil.Process:
-        """The process of the tree whose command line has these words."""
+        """Returns the process of the tree whose command line has these words."""
 
         def found() -> psutil.Process | None:
             for process in psutil.Process(self.process.pid).children(recursive=True):
@@ -68,7 +68,7 @@ class Service:
         return self.log.with_suffix("") / "temi.db"
 
     def expire_lease(self, job_id: str) -> None:
-        """Of a job whose worker is dead."""
+        """Expires the lease of a job whose worker is dead."""
         db = Database(f"sqlite:///{self.database}")
         expire_lease(db, job_id)
         db.dispose()
@@ -129,12 +129,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def start_service(tmp_path: Path) -> Callable[..., object]:
-    """For tests that need a service of their own, with other settings."""
+    """Starts a service with other settings."""
     return lambda **settings: running(tmp_path / "data", **settings)
 
 
 def drawing(shape: str, seed: int, size: int = 96) -> bytes:
-    """A picture of a shape in random color and place: three groups that anyone can tell apart."""
+    """Draws a shape in random color and place: three clearly different groups."""
     rng = np.random.default_rng(seed)
     background = tuple(int(v) for v in rng.integers(200, 256, 3))
     color = tuple(int(v) for v in rng.integers(0, 120, 3))
@@ -156,7 +156,7 @@ def drawing(shape: str, seed: int, size: int = 96) -> bytes:
 
 @pytest.fixture(scope="session")
 def shapes_zip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Thirty drawings of each shape, in folders."""
+    """A zip of thirty drawings of each shape, in folders."""
     path = tmp_path_factory.mktemp("shapes") / "shapes.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for kind, shape in enumerate(SHAPES):

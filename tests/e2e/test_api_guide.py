@@ -16,7 +16,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def script(language: str) -> str:
-    """All blocks of a language as one program."""
+    """Returns all code blocks of a language as one program."""
     blocks = [code for name, code in _BLOCK.findall(GUIDE.read_text("utf-8")) if name == language]
     assert blocks, f"the guide has no {language}"
     return "\n".join(blocks)
@@ -24,7 +24,7 @@ def script(language: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, shapes_zip: Path, new_drawings: dict[str, Path]) -> Path:
-    """Where a reader would stand: with photos.zip and new.jpg at hand."""
+    """A working folder with photos.zip and new.jpg."""
     (tmp_path / "photos.zip").symlink_to(shapes_zip)
     (tmp_path / "new.jpg").symlink_to(new_drawings["circle"])
     return tmp_path

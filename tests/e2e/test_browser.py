@@ -1,4 +1,4 @@
-"""With a real browser: the pages work without a network, and a foreign page changes nothing."""
+"""A real browser: the pages work offline, and a page of another site changes nothing."""
 
 import functools
 import http.server
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.skipif(_CHROMIUM is None, reason="no chromium here")
 _OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
-    # only this machine can be reached
+    # no network but this machine
     *("--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",),
     *("--enable-logging=stderr", "--virtual-time-budget=20000", "--dump-dom"),
 )
-# Each way to send without being asked for permission, then a word that they are over.
+# Each way to send a request without a CORS preflight, then a marker of the end.
 _ATTACK = """<!doctype html><body><script>
 const url = "URL/v1/datasets?name=stolen", zip = new Blob([new Uint8Array([80, 75, 5, 6])]);
 const form = new FormData();
@@ -40,7 +40,7 @@ Open = Callable[[str], tuple[str, str]]
 
 @pytest.fixture
 def open_page(tmp_path: Path) -> Open:
-    """The document after its scripts ran, and what the console said."""
+    """Returns the document after its scripts ran, and the console output."""
 
     def open_(url: str) -> tuple[str, str]:
         assert _CHROMIUM is not None
@@ -58,7 +58,7 @@ def open_page(tmp_path: Path) -> Open:
 
 @pytest.fixture
 def foreign_site(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """A folder, and where its files are served: on another site, by name and by port."""
+    """Yields a folder and the URL that serves it: another site, by name and port."""
     folder = tmp_path / "site"
     folder.mkdir()
 
@@ -75,7 +75,7 @@ def foreign_site(tmp_path: Path) -> Iterator[tuple[Path, str]]:
         thread.join()
 
 
-def test_a_foreign_page_changes_nothing(
+def test_a_page_of_another_site_changes_nothing(
     settings: Settings, open_page: Open, foreign_site: tuple[Path, str]
 ) -> None:
     folder, site = foreign_site
@@ -101,5 +101,5 @@ def test_the_description_of_the_api(settings: Settings, open_page: Open) -> None
 def test_the_page(settings: Settings, open_page: Open) -> None:
     with running_server(settings) as server:
         document, console = open_page(f"http://127.0.0.1:{server.port}/")
-    assert document.count("None yet") >= 2  # datasets and jobs were asked for and shown
+    assert document.count("None yet") >= 2  # datasets and jobs were loaded
     assert "Content Security Policy" not in console

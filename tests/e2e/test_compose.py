@@ -1,4 +1,4 @@
-"""The very processes of docker-compose.yml, without the containers around them."""
+"""The processes of docker-compose.yml, without containers."""
 
 import os
 import re
@@ -24,7 +24,7 @@ SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_tex
 
 
 class Stack:
-    """Commands, environment, secrets and health checks as written; addresses as they are here."""
+    """Commands, environment, secrets and health checks of the file, with local addresses."""
 
     def __init__(self, folder: Path, database_url: str, broker_url: str, s3_url: str) -> None:
         self.folder = folder
@@ -85,8 +85,8 @@ class Stack:
         wait_until(healthy, f"{name} is healthy", pause=0.2, details=log.read_text)
 
 
-def test_redis_lets_in_only_who_knows_the_password(tmp_path: Path) -> None:
-    """With the file and the words of docker-compose.yml."""
+def test_redis_needs_the_password(tmp_path: Path) -> None:
+    """Starts Redis with the configuration of docker-compose.yml."""
     secrets, port = tmp_path / "secrets", free_port()
     subprocess.run([ROOT / "deploy/compose/new-secrets.sh", secrets], check=True)
     program, config, *words = SERVICES["redis"]["command"]
@@ -115,7 +115,7 @@ def stack(tmp_path: Path, empty_postgres_url: str, redis_url: str, s3_url: str) 
     made = Stack(tmp_path, empty_postgres_url, redis_url, s3_url)
     store = s3_client(s3_url)
     bucket = SERVICES["api"]["environment"]["TEMI_STORAGE_URL"].removeprefix("s3://")
-    store.create_bucket(Bucket=bucket)  # what the service `bucket` does
+    store.create_bucket(Bucket=bucket)  # as the service `bucket` does
     store.close()
     return made
 

@@ -20,18 +20,18 @@ def test_postgresql_and_redis_by_settings_only(
         assert len(assigned) == 90
 
 
-def test_a_broker_that_forgets_everything_loses_no_job(
+def test_a_broker_that_loses_its_data_loses_no_job(
     start_service: Any, redis_url: str, shapes_zip: Path
 ) -> None:
     with start_service(TEMI_BROKER_URL=redis_url) as service, service.client() as client:
         worker = service.worker()
-        # so that the message is still in the broker when that forgets
+        # so that the message is still in the broker when its data is lost
         suspend_between_writes([worker], service.database)
         try:
-            # the first message goes to the worker that already waits, the second stays
+            # a waiting worker receives the first message, the second stays
             jobs = [client.upload_dataset(shapes_zip, name=name) for name in ("one", "two")]
             with redis.Redis.from_url(redis_url) as broker:
-                # messages leave beside the request
+                # messages are sent from a thread
                 wait_until(lambda: broker.llen("temi.cpu") >= 1, "a message waits")
                 broker.flushall()
         finally:

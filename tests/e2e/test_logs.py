@@ -12,7 +12,7 @@ Line = dict[str, Any]
 
 
 def _lines(service: Service) -> list[Line]:
-    """All whole ones; fails on one that is no JSON."""
+    """Returns all complete lines; fails on one that is not JSON."""
     text = service.log.read_text()
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
@@ -30,7 +30,7 @@ def _wait_for(service: Service, event: str, **fields: Any) -> Line:
     return line
 
 
-def test_every_line_is_json_and_tells_whose_it_is(start_service: Any, shapes_zip: Path) -> None:
+def test_every_line_is_json_with_ids(start_service: Any, shapes_zip: Path) -> None:
     settings = {"TEMI_LOG_FORMAT": "json", "TEMI_API_KEY": _KEY}
     with start_service(**settings) as service:
         http = service.http(headers={"Authorization": f"Bearer {_KEY}"})

@@ -1,4 +1,4 @@
-"""Hosts that share a database, a broker and a bucket, and no folder."""
+"""Hosts that share a database, a broker and a bucket, but no folder."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""One job, four workers, one of them killed: the bits of one worker."""
+"""One job by four workers, one of them killed, gives the bits of one worker."""
 
 import hashlib
 import os
@@ -28,7 +28,7 @@ _HELD_OPEN = text(
 
 @contextmanager
 def another_worker(data_dir: Path, log: Path, **settings: str) -> Iterator[psutil.Process]:
-    """A worker beside that of the service."""
+    """A worker in addition to that of the service."""
     environment = {**os.environ, **settings, "TEMI_DATA_DIR": str(data_dir)}
     with log.open("wb") as out:
         process = psutil.Popen(
@@ -49,7 +49,7 @@ def name_of(process: psutil.Process) -> str:
 
 
 def child_of(process: psutil.Process) -> psutil.Process:
-    """The process that does the work; this one watches over it."""
+    """Returns the job or shard process that it supervises."""
     (child,) = (c for c in process.children() if "spawn_main" in " ".join(c.cmdline()))
     return child
 
@@ -60,13 +60,13 @@ def who_has_done_some(db: Database) -> set[str | None]:
 
 
 def holder_of(db: Database, job_id: str) -> str | None:
-    """The worker whose job it is, which the others help."""
+    """Returns the worker that holds the job."""
     with db.read() as session:
         return session.get_one(Job, job_id).worker
 
 
 def freeze(child: psutil.Process, db: Database) -> bool:
-    """False if it would have stopped with a row locked, and everybody else with it."""
+    """Suspends the worker; returns False if it has locked a row, which would block the others."""
     child.suspend()
     time.sleep(0.3)
     with db.read() as session:
@@ -79,7 +79,7 @@ def freeze(child: psutil.Process, db: Database) -> bool:
 def freeze_who_has_done_some(
     workers: list[psutil.Process], frozen: dict[int, psutil.Process], db: Database
 ) -> bool:
-    """Whoever has done a piece waits, so that the others get some; True when all have."""
+    """Suspends workers that have run a shard, so that all get one; returns True when all have."""
     names = who_has_done_some(db)
     for worker in workers:
         if worker.pid not in frozen and name_of(worker) in names:
@@ -90,7 +90,7 @@ def freeze_who_has_done_some(
 
 
 def features_hash(data_dir: Path) -> str | None:
-    """None until they are there: such a file appears as a whole."""
+    """Returns None until the file exists; it appears complete."""
     for file in (data_dir / "blobs" / "embeddings").glob("*/features.npy"):
         return hashlib.sha256(file.read_bytes()).hexdigest()
     return None
@@ -111,7 +111,7 @@ def test_four_workers_share_a_job_and_one_is_killed(
         dataset = client.wait(client.upload_dataset(shapes_zip, name="shapes").id).dataset_id
         job = client.cluster(dataset, 3)
         alone = wait_until(lambda: features_hash(data_dir))
-        client.cancel(job.id)  # the rest of it is not what this is about
+        client.cancel(job.id)  # the rest is not tested here
         wait_until(lambda: client.job(job.id).finished)
         shutil.rmtree(data_dir / "blobs" / "embeddings")
 
@@ -127,7 +127,7 @@ def test_four_workers_share_a_job_and_one_is_killed(
         owner = holder_of(db, shared.id)
         victim = next(helper for helper in helpers if name_of(helper) != owner)
         lost = [victim, frozen.pop(victim.pid)]
-        victim.kill()  # its child goes with it, and with that the piece that it held
+        victim.kill()  # its process dies with it, and its shard expires
         wait_for_ends(lost)
         expire_shards_of(db, name_of(victim))
         for child in frozen.values():

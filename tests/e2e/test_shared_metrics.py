@@ -1,11 +1,11 @@
-"""Several API processes behind one address count together."""
+"""The metrics of several API processes behind one address are summed."""
 
 from typing import Any
 
 from tests.e2e.conftest import Service
 
 
-def test_a_look_at_one_process_tells_of_all(start_service: Any) -> None:
+def test_one_process_serves_the_metrics_of_all(start_service: Any) -> None:
     with start_service(TEMI_API_WORKERS="2") as service:
         asked_before = _requests(service)
         for _ in range(20):

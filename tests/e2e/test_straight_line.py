@@ -1,4 +1,4 @@
-"""Photos in, labels out: one user's way through the service, over HTTP only."""
+"""A user's path through the service over HTTP: upload, cluster, predict."""
 
 import signal
 from pathlib import Path
@@ -31,12 +31,12 @@ def assignments(client: TemiClient, job: Any) -> list[tuple[str, int | None, flo
     return [(row.image_id, row.cluster_id, row.probability) for row in rows]
 
 
-def test_upload_becomes_a_dataset(dataset: Dataset) -> None:
+def test_an_upload_becomes_a_dataset(dataset: Dataset) -> None:
     assert dataset.status == "ready"
     assert (dataset.image_count, dataset.issue_count, dataset.labeled_count) == (90, 0, 90)
 
 
-def test_job_finds_the_groups(service: Any, finished: Any) -> None:
+def test_a_job_finds_the_groups(service: Any, finished: Any) -> None:
     with service.client() as client:
         clustering = client.clustering(finished.result["clustering_id"])
         clusters = list(client.clusters(clustering.id))
@@ -46,7 +46,7 @@ def test_job_finds_the_groups(service: Any, finished: Any) -> None:
     assert list(finished.timings) == ["embed", "mine", "train", "evaluate"]
 
 
-def test_predicts_new_images_like_their_group(
+def test_new_images_are_predicted(
     service: Any, finished: Any, new_drawings: dict[str, Path]
 ) -> None:
     with service.client() as client:
@@ -67,7 +67,7 @@ def test_nothing_is_computed_twice(service: Any, dataset: Dataset, finished: Any
     assert not again.timings["train"]["skipped"]
 
 
-def test_killed_worker_resumes_to_the_same_bits(
+def test_a_killed_job_resumes_to_the_same_bits(
     service: Any, dataset: Dataset, finished: Any
 ) -> None:
     with service.client() as client:
@@ -82,7 +82,7 @@ def test_killed_worker_resumes_to_the_same_bits(
         assert assignments(client, job) == assignments(client, finished)
 
 
-def test_running_job_is_cancelled(service: Any, dataset: Dataset) -> None:
+def test_a_running_job_is_cancelled(service: Any, dataset: Dataset) -> None:
     with service.client() as client:
         job = client.cluster(dataset.id, 3, model_name="cancelled", steps=100_000)
         _wait_for_step(client, job.id, 5)
@@ -92,7 +92,7 @@ def test_running_job_is_cancelled(service: Any, dataset: Dataset) -> None:
         assert client.job(job.id).status == "cancelled"
 
 
-def test_api_is_restarted_when_it_dies(service: Any) -> None:
+def test_the_api_is_restarted_when_it_dies(service: Any) -> None:
     old = service.api()
     old.send_signal(signal.SIGKILL)
     wait_for_ends([old])

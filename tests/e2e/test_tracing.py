@@ -73,14 +73,14 @@ def test_from_the_request_to_the_stages(
     assert all(attempt.start <= stage.end <= attempt.end for stage in stages)
 
 
-def test_a_caller_without_a_trace_is_told_of_one(service: Service, collector: Collector) -> None:
+def test_a_caller_without_a_trace_gets_one(service: Service, collector: Collector) -> None:
     with service.http(headers={"traceparent": "00-nonsense-1-1"}) as http:
         answer = http.get("/v1/jobs/none")
     _, trace_id, span_id, _ = answer.headers["traceparent"].split("-")
     spans = collector.wait(lambda spans: bool(_of(spans, trace_id, "GET /v1/jobs/{job_id}")))
     (request,) = _of(spans, trace_id, "GET /v1/jobs/{job_id}")
     assert (request.span_id, request.parent_id) == (span_id, "")
-    assert not request.failed  # that there is no such job is no fault of the service
+    assert not request.failed  # a 404 is no failure of the service
 
 
 def test_probes_are_not_traced(service: Service) -> None:

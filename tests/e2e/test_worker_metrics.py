@@ -1,4 +1,4 @@
-"""A worker's own address for Prometheus, while and after it does a job."""
+"""The metrics of a worker, during and after a job."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from tests.servers import free_port
 from tests.waiting import LONG_SECONDS, wait_until
 
 
-def test_what_a_worker_has_done(start_service: Any, shapes_zip: Path) -> None:
+def test_metrics_of_a_worker(start_service: Any, shapes_zip: Path) -> None:
     port = free_port()
     with start_service(TEMI_METRICS_PORT=str(port)) as service, service.client() as client:
         client.wait(client.upload_dataset(shapes_zip, name="shapes").id)
@@ -18,7 +18,7 @@ def test_what_a_worker_has_done(start_service: Any, shapes_zip: Path) -> None:
         assert 'temi_worker_stage_seconds_count{kind="ingest",stage="ingest"} 1.0' in text
         assert 'temi_worker_maintenance_runs_total{result="done",task="republisher"}' in text
         assert 'process="worker"' in text
-        # it hears of the end a moment after those who asked the database
+        # the worker notices the end a moment later
         wait_until(lambda: 'temi_worker_busy{kind="ingest"} 0.0' in _metrics(port))
         text = _metrics(port)
         assert 'temi_worker_attempts_total{kind="ingest",outcome="succeeded"} 1.0' in text

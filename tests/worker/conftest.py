@@ -1,4 +1,4 @@
-"""Jobs put into the tables as the API would, and run in this process."""
+"""Jobs that are added as by the API, and run in this process."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from app.core.jobs.requests.ingest import create_ingest_job
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
-from tests.worker.job_steps import tiny as tiny  # a fixture for the tests of this room
+from tests.worker.job_steps import tiny as tiny  # a fixture for the tests of this folder
 from worker.context import JobContext
 
 AddIngest = Callable[..., Job]
@@ -20,7 +20,7 @@ Claimed = Callable[[Runtime, str], JobContext]
 
 @pytest.fixture
 def add_ingest() -> AddIngest:
-    """A dataset whose upload is the given archive, and the job that will read it."""
+    """Adds a dataset with the given archive as upload, and its ingest job."""
 
     def add(runtime: Runtime, archive: bytes | Path, labels_from: str = "none") -> Job:
         data = archive if isinstance(archive, bytes) else archive.read_bytes()
@@ -36,7 +36,7 @@ def add_ingest() -> AddIngest:
 
 @pytest.fixture
 def claimed() -> Claimed:
-    """The context of a job that was claimed by this process; its reports are thrown away."""
+    """Returns the context of a claimed job; its reports are dropped."""
 
     def take(runtime: Runtime, job_id: str) -> JobContext:
         def ignore(_progress: Progress) -> None:

@@ -1,18 +1,22 @@
-"""Jobs of every kind on a tiny backbone, and what they leave."""
+"""Jobs of every kind on a tiny backbone, and their results."""
 
+import threading
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
-from app.core.jobs.requests.base import JobRequest
-from app.core.jobs.requests.cluster import ClusterRequest
+from app.core.jobs.lifecycle import claim
+from app.core.jobs.requests.base import JobCreateBase
+from app.core.jobs.requests.cluster import ClusterCreate
 from app.core.models import files as model_files
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Assignment, Clustering, Job, JobCurve, JobLog
 from app.core.runtime import Runtime
 from tests.worker.tiny import picture, tiny_backbone
 from worker.stages import base as stages
+from worker.supervision.heartbeat import worker_name
+from worker.supervision.job_supervisor import run_claimed_job
 
 COLORS = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
 PICTURES = [picture(n, color) for color in COLORS.values() for n in range(10)]
@@ -21,13 +25,13 @@ LABELS = [name for name in COLORS for _ in range(10)]
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every backbone is the tiny one, in one thread: more would only wait for each other."""
+    """Every backbone is the tiny one, in one thread."""
     monkeypatch.setattr(Settings, "threads", 1)
     monkeypatch.setattr(stages, "load_backbone", lambda *_args, **_options: tiny_backbone())
     monkeypatch.setattr(model_files, "_load_backbone", lambda *_args: tiny_backbone())
 
 
-def create(runtime: Runtime, request: JobRequest) -> Job:
+def create(runtime: Runtime, request: JobCreateBase) -> Job:
     with runtime.db.write() as session:
         return request.create(session, "default")
 
@@ -40,7 +44,16 @@ def cluster_job(runtime: Runtime, dataset_id: str, **changes: Any) -> Job:
         "seed": 0,
     }
     settings |= {"n_heads": 2, "steps": 60, **changes}
-    return create(runtime, ClusterRequest(dataset_id=dataset_id, **settings))
+    return create(runtime, ClusterCreate(dataset_id=dataset_id, **settings))
+
+
+def run_job(runtime: Runtime, job_id: str, stopping: threading.Event) -> None:
+    """Claims and runs this job, unless another worker holds it."""
+    lease_seconds = runtime.settings.lease_seconds
+    with runtime.db.write() as session:
+        job = claim(session, job_id, worker=worker_name(), lease_seconds=lease_seconds)
+    if job is not None:
+        run_claimed_job(runtime, job, stopping)
 
 
 def reload(runtime: Runtime, job: Job) -> Job:
@@ -61,7 +74,7 @@ def clustering_of(runtime: Runtime, job: Job) -> Clustering:
 
 
 def assignments(runtime: Runtime, job: Job) -> list[tuple[int, float]]:
-    """In the order of the dataset."""
+    """Returns clusters and probabilities in the order of the dataset."""
     clustering = clustering_of(runtime, job)
     with runtime.db.read() as session:
         rows = session.scalars(

@@ -1,4 +1,4 @@
-"""A backbone that is quick and counts what it is given, and datasets to embed with it."""
+"""A fast backbone that counts its images, and datasets to embed with it."""
 
 import hashlib
 import io
@@ -23,7 +23,7 @@ DIM = 12
 
 
 class CountingBackbone(Backbone):
-    """Counts the images that were really embedded."""
+    """Counts the images that were embedded."""
 
     images = 0
 
@@ -70,7 +70,7 @@ def add_dataset(runtime: Runtime, pictures: list[bytes], labels: list[str] | Non
 def append(
     runtime: Runtime, dataset_id: str, pictures: list[bytes], labels: list[str] | None = None
 ) -> None:
-    """As an ingest would leave it."""
+    """Adds a dataset as an ingest does."""
     with runtime.db.write() as session:
         dataset = session.get_one(Dataset, dataset_id)
         for number, data in enumerate(pictures):

@@ -1,7 +1,7 @@
-"""A clustering job, stage by stage: load artifacts, call one function of `temi`, save artifacts.
+"""Cluster jobs. Each stage loads artifacts, calls `temi` and saves artifacts.
 
-Every artifact is named after what it depends on, so a stage whose artifact exists is skipped:
-after a crash, and in any other job on the same images.
+The key of an artifact is made from what it depends on, so a stage whose artifact exists is skipped:
+after a crash, and in other jobs on the same images.
 """
 
 from dataclasses import dataclass
@@ -15,16 +15,15 @@ from temi.model import ClusterModel
 from temi.training.trainer import TrainReport
 from worker.context import JobContext
 from worker.stages.artifacts import load_json, save_json
-from worker.stages.assignment_files import AssignmentFiles
 from worker.stages.base import embed, run_stage
 from worker.stages.curves import TrainingCurve
-from worker.stages.evaluation import evaluate_clustering
-from worker.stages.pairs import PairedJob, mine_pairs
+from worker.stages.evaluation import EvaluationFiles, evaluate_clustering
+from worker.stages.mining import PairedJob, mine_pairs
 from worker.stages.registration import (
-    Clustered,
+    ClusteringResult,
     NewVersion,
     default_labels,
-    describe,
+    make_manifest,
     register_version,
 )
 from worker.stages.resumable import run_resumable
@@ -33,7 +32,7 @@ from worker.stages.training import open_trainer
 
 @dataclass(frozen=True)
 class ClusterJob(PairedJob):
-    """The names of a job's artifacts, and the ways to load them."""
+    """The keys of a cluster job's artifacts, and how to load them."""
 
     @cached_property
     def config(self) -> TrainConfig:
@@ -67,7 +66,7 @@ def run_cluster(context: JobContext) -> None:
     embed(job)
     mine_pairs(job)
     run_stage(context, "train", lambda: train(job), done=job.storage.exists(job.training_key))
-    run_stage(context, "evaluate", lambda: evaluate(job), done=AssignmentFiles(job).done)
+    run_stage(context, "evaluate", lambda: evaluate(job), done=EvaluationFiles(job).done)
     register(job)
 
 
@@ -81,11 +80,11 @@ def train(job: ClusterJob) -> None:
             summary = {"steps": trainer.step, "loss": report.loss, "settled": report.settled}
             save_json(job.storage, job.training_key, summary)
 
-        run_resumable(job, "train", trainer, show=partial(curve.show, trainer), save=save)
+        run_resumable(job, "train", trainer, on_report=partial(curve.add, trainer), save=save)
 
 
 def evaluate(job: ClusterJob) -> None:
-    metrics, placing = evaluate_clustering(
+    metrics, assignments = evaluate_clustering(
         job.context,
         job.embedding.features(),
         job.model(),
@@ -93,25 +92,25 @@ def evaluate(job: ClusterJob) -> None:
         job.neighbors.ids(),
         job.training.rows,
     )
-    AssignmentFiles(job).save(metrics, placing)
+    EvaluationFiles(job).save(metrics, assignments)
 
 
 def register(job: ClusterJob) -> None:
-    found = AssignmentFiles(job)
-    metrics = found.metrics() | {
+    evaluated = EvaluationFiles(job)
+    metrics = evaluated.metrics() | {
         "training": load_json(job.storage, job.training_key),
         "neighbors": job.neighbors.summary(),
     }
-    clustered = Clustered(
-        placing=found.placing(),
+    result = ClusteringResult(
+        assignments=evaluated.assignments(),
         metrics=metrics,
         labels=default_labels(job.n_clusters),
         embedding_folder=job.embedding.folder,
     )
     version = NewVersion(
         name=job.context.job.config["model_name"],
-        manifest=describe(job.context, job.backbone, job.config, clustered),
+        manifest=make_manifest(job.context, job.backbone, job.config, result),
         tensors={"model.safetensors": job.storage.read(job.model_key)},
     )
-    register_version(job.context, version, clustered)
+    register_version(job.context, version, result)
     job.storage.delete(job.checkpoint_key)

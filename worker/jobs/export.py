@@ -1,4 +1,4 @@
-"""A clustering to a file. A crash starts it anew; its row and the end of the job are one commit."""
+"""Export jobs: write a clustering to a file. After a crash the file is written from the start."""
 
 import hashlib
 import os
@@ -25,8 +25,8 @@ from app.core.platform.activity import report_activity
 from app.core.platform.errors import NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Clustering, Dataset, Export
-from app.core.storage.keys import blob_key, export_key
-from worker.context import JobContext, Meter
+from app.core.storage import blob_key
+from worker.context import JobContext, ProgressReporter
 
 _BLOCK = 1024 * 1024
 _FILTERS = ("cluster_ids", "min_probability", "include_excluded")
@@ -47,21 +47,21 @@ def run_export(context: JobContext) -> None:
         )
         view = open_revision(session, clustering, context.job.config["revision"])
         dataset = session.get_one(Dataset, clustering.dataset_id)
-    meter = context.meter("export", total=clustering.image_count)
-    rows = _Rows(context, view, meter)
+    progress = context.start_progress("export", total=clustering.image_count)
+    rows = _Rows(context, view, progress)
     source = _source(context, clustering, dataset, rows)
     written = _write(context, source, rows)
     context.record_timing("export", time.monotonic() - started, skipped=False)
-    _complete(context, written, Progress("export", meter.completed, meter.completed))
+    _complete(context, written, Progress("export", progress.completed, progress.completed))
 
 
 class _Rows:
-    """The rows that were asked for, counted; the meter counts those that were looked at."""
+    """The rows that match the filter, counted; the progress counts all rows."""
 
-    def __init__(self, context: JobContext, view: RevisionView, meter: Meter) -> None:
+    def __init__(self, context: JobContext, view: RevisionView, progress: ProgressReporter) -> None:
         config = context.job.config
         chosen = config["cluster_ids"]
-        self.wanted = LabelFilter(
+        self.filter = LabelFilter(
             cluster_ids=None if chosen is None else frozenset(chosen),
             min_probability=config["min_probability"],
             include_excluded=config["include_excluded"],
@@ -70,18 +70,18 @@ class _Rows:
         self.count = 0
         self._db = context.runtime.db
         self._page = FORMATS[config["format"]].page
-        self._meter = meter
+        self._progress = progress
 
     def pages(self) -> Iterator[list[LabeledImage]]:
         for page in iterate_pages(self._db, self.view, self._page):
-            if kept := [row for row in page if self.wanted.keeps(row)]:
+            if kept := [row for row in page if self.filter.keeps(row)]:
                 yield kept
             self.count += len(kept)
-            self._meter.advance(len(page))
+            self._progress.advance(len(page))
 
     @property
     def clusters(self) -> dict[int, str]:
-        chosen = self.wanted.cluster_ids
+        chosen = self.filter.cluster_ids
         return {n: label for n, label in self.view.labels.items() if chosen is None or n in chosen}
 
 
@@ -127,7 +127,7 @@ def _sha256(file: IO[bytes]) -> str:
 def _complete(context: JobContext, written: _Written, progress: Progress) -> None:
     job, export_id = context.job, new_id("exp")
     with context.transaction() as session:
-        _hold_clustering(session, job.config["clustering_id"])
+        _lock_clustering(session, job.config["clustering_id"])
         session.add(
             Export(
                 id=export_id,
@@ -154,8 +154,8 @@ def _complete(context: JobContext, written: _Written, progress: Progress) -> Non
         finish(session, job.id, context.fence, status="succeeded", result=result, progress=progress)
 
 
-def _hold_clustering(session: Session, clustering_id: str) -> None:
-    """It may have been deleted since the last page was read."""
+def _lock_clustering(session: Session, clustering_id: str) -> None:
+    """Raises NotFound if it was deleted since the last page was read."""
     query = select(Clustering.id).where(Clustering.id == clustering_id)
     if session.scalar(query.with_for_update(read=True, key_share=True)) is None:
         raise NotFound(f"There is no clustering {clustering_id}.")

@@ -1,4 +1,4 @@
-"""A model's backbone and head, trained together on the images themselves."""
+"""Finetune jobs: train a model's backbone together with its heads on the images."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 
-from app.core.serving import BACKBONE_FILE, MODEL_FILE
+from app.core.models.files import BACKBONE_FILE, MODEL_FILE
 from temi.backbones.base import Backbone
 from temi.backbones.embedding import Picture
 from temi.config import TrainConfig
@@ -17,14 +17,17 @@ from temi.finetune import FinetuneConfig, Finetuner, FinetuneReport, backbone_te
 from temi.model import ClusterModel
 from worker.context import JobContext
 from worker.stages.artifacts import load_json, save_json
-from worker.stages.assignment_files import AssignmentFiles
-from worker.stages.base import embed, run_stage
-from worker.stages.curves import Pace
+from worker.stages.base import ModelJob, embed, run_stage
+from worker.stages.curves import CurveSchedule
 from worker.stages.embedding import EmbeddingFiles, embed_dataset, read_ahead
-from worker.stages.evaluation import evaluate_clustering
-from worker.stages.model_job import ModelJob
-from worker.stages.neighbors import NeighborFiles, mine
-from worker.stages.registration import Clustered, NewVersion, describe, register_version
+from worker.stages.evaluation import EvaluationFiles, evaluate_clustering
+from worker.stages.neighbors import NeighborFiles, mine_features
+from worker.stages.registration import (
+    ClusteringResult,
+    NewVersion,
+    make_manifest,
+    register_version,
+)
 from worker.stages.resumable import run_resumable
 
 _THREADS = 4
@@ -71,18 +74,18 @@ class FinetuneJob(ModelJob):
 
 
 def run_finetune(context: JobContext) -> None:
-    # Not one a core: how many cores share a gradient decides how it rounds.
+    # A constant: the number of threads changes how gradients are rounded.
     torch.set_num_threads(_THREADS)
     job = FinetuneJob(context)
     embed(job)
     run_stage(
         context,
         "mine",
-        lambda: mine(context, job.embedding.features(), job.neighbors),
+        lambda: mine_features(context, job.embedding.features(), job.neighbors),
         done=job.neighbors.done,
     )
     run_stage(context, "finetune", lambda: tune(job), done=job.storage.exists(job.training_key))
-    run_stage(context, "evaluate", lambda: evaluate(job), done=AssignmentFiles(job).done)
+    run_stage(context, "evaluate", lambda: evaluate(job), done=EvaluationFiles(job).done)
     register(job)
 
 
@@ -96,12 +99,12 @@ def tune(job: FinetuneJob) -> None:
         device=job.context.runtime.settings.device,
     )
 
-    pace = Pace()
+    schedule = CurveSchedule()
 
-    def show(report: FinetuneReport) -> None:
-        if pace.due(last=report.done):
+    def on_report(report: FinetuneReport) -> None:
+        if schedule.is_due(last=report.done):
             values = {"loss": report.loss, "best_head": report.best_head}
-            job.context.curve(report.step, values)
+            job.context.add_curve(report.step, values)
 
     def save(report: FinetuneReport) -> None:
         backbone, model = tuner.finish()
@@ -111,46 +114,46 @@ def tune(job: FinetuneJob) -> None:
         summary = {"steps": tuner.step, "loss": report.loss}
         save_json(job.storage, job.training_key, summary)
 
-    run_resumable(job, "finetune", tuner, show=show, save=save)
+    run_resumable(job, "finetune", tuner, on_report=on_report, save=save)
 
 
 def evaluate(job: FinetuneJob) -> None:
-    """With the new features, which are those of the clustering."""
+    """Evaluates with the features of the fine-tuned backbone."""
     embed_dataset(job.context, job.tuned_backbone, job.tuned_embedding, stage="evaluate")
     features, model = job.tuned_embedding.features(), job.tuned_model()
-    AssignmentFiles(job).save(
+    EvaluationFiles(job).save(
         *evaluate_clustering(job.context, features, model, _trained_with(job))
     )
 
 
 def register(job: FinetuneJob) -> None:
-    found = AssignmentFiles(job)
-    metrics = found.metrics() | {
+    evaluated = EvaluationFiles(job)
+    metrics = evaluated.metrics() | {
         "training": load_json(job.storage, job.training_key),
         "neighbors": job.neighbors.summary(),
     }
-    clustered = Clustered(
-        placing=found.placing(),
+    result = ClusteringResult(
+        assignments=evaluated.assignments(),
         metrics=metrics,
         labels=job.labels,
         embedding_folder=job.tuned_embedding.folder,
     )
     version = NewVersion(
         name=job.context.job.config["model_name"],
-        manifest=_manifest(job, clustered),
+        manifest=_manifest(job, result),
         tensors={
             MODEL_FILE: job.storage.read(job.model_key),
             BACKBONE_FILE: job.storage.read(job.backbone_key),
         },
     )
-    register_version(job.context, version, clustered)
+    register_version(job.context, version, result)
     job.storage.delete(job.checkpoint_key)
 
 
-def _manifest(job: FinetuneJob, clustered: Clustered) -> dict[str, Any]:
-    described = describe(job.context, job.tuned_backbone, _trained_with(job), clustered)
-    return described | {
-        "backbone": job.manifest["backbone"],  # what the new weights are put into
+def _manifest(job: FinetuneJob, result: ClusteringResult) -> dict[str, Any]:
+    manifest = make_manifest(job.context, job.tuned_backbone, _trained_with(job), result)
+    return manifest | {
+        "backbone": job.manifest["backbone"],  # the architecture of the new weights
         "finetuned_from": {"name": job.model_name, "version": job.model_version},
         "finetune": job.context.job.config["finetune"],
     }

@@ -1,38 +1,40 @@
-"""Source to dataset: every member is decoded once, stored under its hash, or listed as bad."""
+"""Ingest jobs: every file of a source is decoded and stored by its hash, or listed as an issue."""
 
 import hashlib
+import json
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import insert, update
+from sqlalchemy import func, insert, select, update
 
+from app.core.access.quota import check_growth, quota_of
 from app.core.datasets.changes import mark_duplicates
-from app.core.datasets.rows import count_rows, last_position, totals
-from app.core.datasets.sources.base import Member, Source
+from app.core.datasets.rows import count_rows, folder_label, last_position, totals
+from app.core.datasets.sources.base import Member, Source, cut_text
 from app.core.datasets.sources.opening import open_source
 from app.core.jobs.lifecycle import Progress, finish
 from app.core.jobs.requests.ingest import upload_keys
 from app.core.platform.activity import reporting
 from app.core.platform.errors import DatasetEmpty, ImageRejected, TooManyBadFiles
 from app.core.platform.ids import new_id
+from app.core.platform.settings import Settings
 from app.core.platform.tables import Dataset, DatasetIssue, Image
-from app.core.storage import Batch, store_blob
-from app.core.storage.deletion.retention import delete_unless_retained
-from worker.context import JobContext, Meter
-from worker.jobs.member_details import member_details
-from worker.jobs.storage_allowance import StorageAllowance
+from app.core.storage import Batch
+from app.core.storage.blobs import keep_blob
+from app.core.storage.gc.retention import delete_unless_retained
+from worker.context import JobContext, ProgressReporter
 from worker.stages.prefetch import BytesAhead, prefetch
 
 _COMMIT_ROWS = 2_000
 _COMMIT_SECONDS = 2.0
-_DETAIL = 500  # characters of an issue's own text
+_MAX_DETAIL = 500  # characters of an issue's text
 
 
 @dataclass(frozen=True)
 class _Read:
-    """A member's bytes, or why they could not be had."""
+    """A member's bytes, or the error of reading them."""
 
     member: Member
     data: bytes | None
@@ -49,44 +51,65 @@ class _Rows:
     issues: list[dict[str, Any]]
 
 
+class _Quota:
+    """Ends an ingest where the quota of its key is used up: the size is not known before."""
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        job = context.job
+        added = select(func.sum(Image.bytes)).where(
+            Image.dataset_id == job.dataset_id, Image.position >= job.config["first_position"]
+        )
+        with context.runtime.db.read() as session:
+            self._limit = quota_of(session, job.created_by)
+            self._added = int(session.scalar(added) or 0)  # by an earlier attempt
+
+    def add(self, size: int) -> None:
+        """Counts images whose rows are written; raises above the quota, and the ingest fails."""
+        self._added += size
+        if self._limit is not None:
+            with self._context.runtime.db.read() as session:
+                check_growth(session, self._context.job.tenant, self._added, self._limit)
+
+
 def run_ingest(context: JobContext) -> None:
     started = time.monotonic()
     runtime, job = context.runtime, context.job
     source = open_source(runtime.settings, runtime.storage, job.config["source"], job.id)
     with runtime.db.read() as session:
         done = last_position(session, context.job.dataset_id)
-        images, _, issues = count_rows(session, context.job.dataset_id, _first(context))
-    meter = context.meter("ingest", total=source.total, completed=images + issues)
-    meter.failed = issues
-    blobs, allowance = context.runtime.storage.batch(), StorageAllowance(context)
-    rows = _stored(context, source, done, blobs)
+        images, _, issues = count_rows(session, context.job.dataset_id, _first_position(context))
+    progress = context.start_progress("ingest", total=source.total, completed=images + issues)
+    progress.failed = issues
+    blobs, quota = context.runtime.storage.batch(), _Quota(context)
+    rows = _store_members(context, source, done, blobs)
     try:
-        for batch in _batches(rows, meter):
-            blobs.flush()  # rows never tell of bytes that a power cut could take
+        for batch in _batches(rows, progress):
+            blobs.keep()  # before the rows: a power cut must not lose bytes that rows refer to
             _save(context, batch)
-            allowance.use(sum(image["bytes"] for image in batch.images))
-            meter.checkpoint()
-    finally:  # of a source that was refused half-way, nothing stays
+            quota.add(sum(image["bytes"] for image in batch.images))
+            progress.checkpoint()
+    finally:  # nothing stays of a source that was refused half-way
         rows.close()
         blobs.discard()
     _complete(context, time.monotonic() - started)
     delete_unless_retained(context.runtime.db, context.runtime.storage, upload_keys(context.job))
 
 
-def _first(context: JobContext) -> int:
+def _first_position(context: JobContext) -> int:
     return int(context.job.config["first_position"])
 
 
-def _stored(
+def _store_members(
     context: JobContext, source: Source, done: int, blobs: Batch
 ) -> Generator[dict[str, Any], None, None]:
-    """Rows in the order of the source. An archive is read in that order, others all over."""
-    first = _first(context)
-    # A resumed job reads past all that is done, which takes long in a large archive.
+    """Yields rows in the order of the source. Sources other than archives are read in parallel."""
+    first = _first_position(context)
+    # A resumed job skips what is done, which takes long in a large archive.
     members = (m for m in reporting(source.members) if first + m.position > done)
     if source.parallel_reads:
         return prefetch(
-            lambda member: _store_member(context, _read_one(member), blobs),
+            lambda member: _store_member(context, _read_member(member), blobs),
             members,
             threads=source.parallel_reads,
         )
@@ -98,12 +121,12 @@ def _stored(
 
     return prefetch(
         store,
-        (ahead.admitted(read, read.size) for read in map(_read_one, members)),
+        (ahead.admitted(read, read.size) for read in map(_read_member, members)),
         threads=context.runtime.settings.threads,
     )
 
 
-def _read_one(member: Member) -> _Read:
+def _read_member(member: Member) -> _Read:
     try:
         return _Read(member, member.read(), None)
     except ImageRejected as error:
@@ -111,14 +134,13 @@ def _read_one(member: Member) -> _Read:
 
 
 def _store_member(context: JobContext, read: _Read, blobs: Batch) -> dict[str, Any]:
-    """The row of a member: an image's if it decodes, else an issue's."""
+    """Returns the row of an image, or of an issue if the member cannot be decoded."""
     member = read.member
-    details = member_details(
-        member, context.runtime.settings, by_folder=_labels_from(context) == "folder"
-    )
+    labels_from = context.job.config["source"]["labels_from"]
+    details = member_details(member, context.runtime.settings, by_folder=labels_from == "folder")
     common = {
         "dataset_id": context.job.dataset_id,
-        "position": _first(context) + member.position,
+        "position": _first_position(context) + member.position,
         "name": details.name,
     }
     try:
@@ -127,8 +149,8 @@ def _store_member(context: JobContext, read: _Read, blobs: Batch) -> dict[str, A
         assert read.data is not None
         facts = context.runtime.decoders.inspect(read.data)
     except ImageRejected as error:
-        told = " ".join([error.detail[:_DETAIL], *details.notes])
-        return common | {"code": error.code, "detail": told}
+        detail = " ".join([error.detail[:_MAX_DETAIL], *details.notes])
+        return common | {"code": error.code, "detail": detail}
     sha256 = hashlib.sha256(read.data).hexdigest()
     store_blob(context.runtime.storage, sha256, read.data, blobs)
     return common | {
@@ -143,19 +165,45 @@ def _store_member(context: JobContext, read: _Read, blobs: Batch) -> dict[str, A
     }
 
 
-def _labels_from(context: JobContext) -> str:
-    return str(context.job.config["source"]["labels_from"])
+@dataclass(frozen=True)
+class MemberDetails:
+    """The name, label and attributes of a member, limited so that lists of rows stay small."""
+
+    name: str
+    label: str | None
+    attributes: dict[str, Any]
+    notes: list[str] = field(default_factory=list)  # on what was cut or left out
 
 
-def _batches(rows: Iterator[dict[str, Any]], meter: Meter) -> Iterator[_Rows]:
+def member_details(member: Member, settings: Settings, *, by_folder: bool) -> MemberDetails:
+    label, attributes = member.label, member.attributes
+    if label is None and by_folder:
+        label = folder_label(member.name)
+    notes = [
+        f"{what} cut: it has {len(text.encode()):,} bytes"
+        for what, text in (("name", member.name), ("label", label or ""))
+        if len(text.encode()) > settings.max_name_bytes
+    ]
+    if (size := len(json.dumps(attributes))) > settings.max_attributes_bytes:
+        attributes = {}
+        notes.append(f"attributes left out: they have {size:,} bytes")
+    return MemberDetails(
+        name=cut_text(member.name, settings.max_name_bytes),
+        label=None if label is None else cut_text(label, settings.max_name_bytes),
+        attributes=attributes,
+        notes=notes,
+    )
+
+
+def _batches(rows: Iterator[dict[str, Any]], progress: ProgressReporter) -> Iterator[_Rows]:
     batch, started = _Rows([], []), time.monotonic()
     for row in rows:
         bad = "code" in row
-        # ids are given here, in order, so that sorting by id is the order of the upload
+        # ids in this order, so that sorting by id gives the order of the upload
         (batch.issues if bad else batch.images).append(
             {"id": new_id("iss" if bad else "img"), **row}
         )
-        meter.advance(failed=int(bad))
+        progress.advance(failed=int(bad))
         full = len(batch.images) + len(batch.issues) >= _COMMIT_ROWS
         if full or time.monotonic() - started > _COMMIT_SECONDS:
             yield batch
@@ -178,10 +226,10 @@ def _save(context: JobContext, batch: _Rows) -> None:
 def _complete(context: JobContext, seconds: float) -> None:
     dataset_id = context.job.dataset_id
     with context.runtime.db.read() as session:
-        images, _, issues = count_rows(session, dataset_id, _first(context))
+        images, _, issues = count_rows(session, dataset_id, _first_position(context))
         end = last_position(session, dataset_id) + 1
         known = totals(session, dataset_id)
-    _check_enough(images, issues, context.runtime.settings.max_bad_fraction)
+    _check_issues(images, issues, context.runtime.settings.max_bad_fraction)
     context.record_timing("ingest", seconds, skipped=False)
     with context.transaction() as session:
         session.execute(
@@ -199,11 +247,11 @@ def _complete(context: JobContext, seconds: float) -> None:
         )
 
 
-def _check_enough(images: int, issues: int, limit: float) -> None:
+def _check_issues(images: int, issues: int, limit: float) -> None:
     if images + issues == 0:
-        raise DatasetEmpty("The source holds no files.")
+        raise DatasetEmpty("The source contains no files.")
     if images == 0 or issues > limit * (images + issues):
         raise TooManyBadFiles(
-            f"{issues} of {images + issues} files are bad (at most {limit:.0%} may be); "
-            "the dataset's issues name each one."
+            f"{issues} of {images + issues} files cannot be used, and at most {limit:.0%} are "
+            "allowed to; see the dataset's issues."
         )

@@ -1,4 +1,4 @@
-"""All images of a dataset in two dimensions, as an Arrow file."""
+"""Map jobs: project all images of a dataset to two dimensions, as an Arrow file."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ from temi.analysis.mapping import ITERATIONS, fitting_perplexity, map_rows, neig
 from temi.standardize import chunks
 from worker.context import JobContext
 from worker.stages.base import embed, run_stage
-from worker.stages.pairs import PairedJob, mine_pairs
+from worker.stages.mining import PairedJob, mine_pairs
 from worker.stages.registration import image_ids
 
 _BATCH_ROWS = 65_536
@@ -42,7 +42,7 @@ class MapJob(PairedJob):
 
     @property
     def n_clusters(self) -> int:
-        return 0  # a map needs none
+        return 0  # a map has no clusters
 
 
 def run_map(context: JobContext) -> None:
@@ -67,10 +67,10 @@ def project(job: MapJob) -> None:
     context, config = job.context, job.context.job.config
     if job.perplexity < config["perplexity"]:
         context.log(
-            f"Perplexity {config['perplexity']:g} is too much for {job.count} images; "
+            f"Perplexity {config['perplexity']:g} is too high for {job.count} images; "
             f"{job.perplexity:.3g} is used."
         )
-    meter = context.meter("project", total=ITERATIONS)
+    progress = context.start_progress("project", total=ITERATIONS)
     features, neighbors = job.embedding.features(), job.neighbors.ids()
     with context.computing():  # distances and affinities come before the first iteration
         points = map_rows(
@@ -79,7 +79,7 @@ def project(job: MapJob) -> None:
             perplexity=job.perplexity,
             seed=config["seed"],
             threads=context.runtime.settings.threads,
-            progress=lambda done, _total: meter.to(done),
+            progress=lambda done, _total: progress.advance_to(done),
         )
     _write(job, points)
 

@@ -1,4 +1,4 @@
-"""Training over several values of one setting; every finished value survives a crash."""
+"""Sweep jobs: train with several values of one setting; finished values survive a crash."""
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -20,7 +20,7 @@ from worker.context import JobContext
 from worker.stages.artifacts import load_json, save_json
 from worker.stages.base import embed, run_stage
 from worker.stages.evaluation import dataset_labels
-from worker.stages.pairs import PairedJob, mine_pairs
+from worker.stages.mining import PairedJob, mine_pairs
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class SweepJob(PairedJob):
 
     @cached_property
     def configs(self) -> list[TrainConfig]:
-        """By rising value of what is swept."""
+        """One configuration per value, in ascending order."""
         return [TrainConfig.from_dict(values) for values in self.context.job.config["train"]]
 
     @property
     def n_neighbors(self) -> int:
-        """Mined once for all: a run takes as many of the nearest as it wants."""
+        """The maximum over all configurations: each training uses the nearest it needs."""
         return max(config.n_neighbors or 1 for config in self.configs)
 
     @property
@@ -82,11 +82,11 @@ def sweep(job: SweepJob) -> None:
     labels = dataset_labels(context) or None
     measured, features = job.embedding.features(), job.training.features()
     neighbors = job.neighbors.ids()
-    meter = context.meter("sweep", total=job.total_steps)
+    progress = context.start_progress("sweep", total=job.total_steps)
     before = 0
     for number, config in enumerate(job.configs):
         if not job.storage.exists(job.point_key(number)):
-            with context.computing():  # it tells of steps, but not of what it measures after them
+            with context.computing():  # it reports steps, but not the evaluation after them
                 figures = train_once(
                     features,
                     neighbors,
@@ -94,18 +94,18 @@ def sweep(job: SweepJob) -> None:
                     measured=measured,
                     labels=labels,
                     device=context.runtime.settings.device,
-                    progress=lambda done, _total, before=before: meter.to(before + done),  # type: ignore[misc]
+                    progress=lambda done, _total, before=before: progress.advance_to(before + done),  # type: ignore[misc]
                 )
             point = {job.parameter: getattr(config, job.parameter), **asdict(figures)}
             save_json(job.storage, job.point_key(number), point)
         before += config.steps or 0
-        meter.to(before)
-        meter.checkpoint()
-        context.curve(number + 1, load_json(job.storage, job.point_key(number)))
+        progress.advance_to(before)
+        progress.checkpoint()
+        context.add_curve(number + 1, load_json(job.storage, job.point_key(number)))
 
 
 def suggest(job: SweepJob, points: list[dict[str, Any]]) -> float | int | None:
-    """The value that the figures speak for, or none if they speak for none."""
+    """Returns the value that the results suggest, or None."""
     if job.parameter == "beta":
         betas = tuple(BetaPoint(**point) for point in points)
         return choose_beta(BetaCurve(n_clusters=job.n_clusters, points=betas))

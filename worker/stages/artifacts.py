@@ -1,4 +1,4 @@
-"""Arrays and tensors in the storage. An artifact that exists is whole and is not made again."""
+"""Arrays and JSON files in the storage. An artifact that exists is complete and is reused."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from temi.standardize import chunks
 
 
 def content_key(*parts: object) -> str:
-    """A name made of everything that an artifact depends on."""
+    """Returns a hash of everything that an artifact depends on."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -26,7 +26,7 @@ def save_array(storage: Storage, key: str, array: npt.NDArray[Any]) -> None:
 
 
 def load_array(storage: Storage, key: str) -> npt.NDArray[Any]:
-    """Memory-mapped: a stage reads the rows it needs, not the file."""
+    """Returns the array memory-mapped: a stage reads the rows it needs, not the file."""
     array: npt.NDArray[Any] = np.load(storage.path(key), mmap_mode="r", allow_pickle=False)
     return array
 
@@ -34,19 +34,19 @@ def load_array(storage: Storage, key: str) -> npt.NDArray[Any]:
 def gather_rows(
     storage: Storage,
     key: str,
-    pieces: Sequence[str],
-    piece: npt.NDArray[np.integer],
+    sources: Sequence[str],
+    source: npt.NDArray[np.integer],
     row: npt.NDArray[np.integer],
 ) -> None:
-    """A new array: its row i is row ``row[i]`` of ``pieces[piece[i]]``. In parts."""
-    opened = cache(lambda number: load_array(storage, pieces[number]))  # a store is asked once
-    first = opened(int(piece[0]))
+    """Writes an array whose row i is row ``row[i]`` of ``sources[source[i]]``, in chunks."""
+    opened = cache(lambda number: load_array(storage, sources[number]))  # one download each
+    first = opened(int(source[0]))
     with storage.writing(key) as file:
-        shape = (len(piece), first.shape[1])
+        shape = (len(source), first.shape[1])
         gathered = open_memmap(file.name, mode="w+", dtype=first.dtype, shape=shape)
-        for rows in chunks(len(piece)):
-            for number in np.unique(piece[rows]):
-                here = np.flatnonzero(piece[rows] == number)
+        for rows in chunks(len(source)):
+            for number in np.unique(source[rows]):
+                here = np.flatnonzero(source[rows] == number)
                 gathered[rows.start + here] = opened(int(number))[row[rows][here]]
             report_activity()
         gathered.flush()

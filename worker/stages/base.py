@@ -1,14 +1,20 @@
-"""What jobs on an embedded dataset share: a folder of their own, a backbone, timed stages."""
+"""What jobs on an embedded dataset share: a folder, a backbone or model, timed stages."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+from app.core.clusterings.names import current_names
+from app.core.models import get_model, get_version
+from app.core.models.files import ModelFiles, load_model
+from app.core.platform.tables import ModelVersion
 from app.core.storage import Storage
 from app.core.storage.keys import job_folder
 from temi.backbones.base import Backbone
 from temi.backbones.load import load_backbone
+from temi.model import ClusterModel
 from worker.context import JobContext
 from worker.stages.embedding import EmbeddingFiles, embed_dataset
 
@@ -25,8 +31,8 @@ class EmbeddedJob:
 
     @property
     def folder(self) -> str:
-        """Where the job's own artifacts are."""
-        return job_folder(self.context.job.id)
+        """The folder of the job's own artifacts."""
+        return f"jobs/{self.context.job.id}"
 
     @property
     def checkpoint_key(self) -> str:
@@ -47,8 +53,50 @@ class EmbeddedJob:
         return EmbeddingFiles.of(self.context, self.backbone)
 
 
+@dataclass(frozen=True)
+class ModelJob(EmbeddedJob):
+    """A job that starts with a registered model and the features of its backbone."""
+
+    @property
+    def model_name(self) -> str:
+        return str(self.context.job.config["model"]["name"])
+
+    @property
+    def model_version(self) -> int:
+        return int(self.context.job.config["model"]["version"])
+
+    @cached_property
+    def version(self) -> ModelVersion:
+        with self.context.runtime.db.read() as session:
+            model = get_model(session, self.context.job.tenant, self.model_name)
+            return get_version(session, model, self.model_version)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        return self.version.manifest
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The current names of the clusters."""
+        with self.context.runtime.db.read() as session:
+            return current_names(session, self.version)
+
+    @cached_property
+    def loaded(self) -> tuple[Backbone, ClusterModel]:
+        files = ModelFiles.of(self.version.folder, self.version.files, self.manifest)
+        return load_model(files, self.context.runtime.settings)
+
+    @cached_property
+    def backbone(self) -> Backbone:
+        return self.loaded[0]
+
+    @property
+    def model(self) -> ClusterModel:
+        return self.loaded[1]
+
+
 def run_stage(context: JobContext, name: str, run: Callable[[], None], *, done: bool) -> None:
-    """Run a stage unless its artifacts are already there."""
+    """Runs a stage unless its artifacts exist, and records its duration."""
     started = time.monotonic()
     if not done:
         run()

@@ -1,4 +1,4 @@
-"""Images that show almost the same as an earlier one: found among neighbors, listed, left out."""
+"""Near duplicates: images that look almost like an earlier one, found among its neighbors."""
 
 from dataclasses import dataclass
 
@@ -20,15 +20,15 @@ Ids = npt.NDArray[np.int64]
 # Of 425 drawings, EfficientNet-Lite puts no two different ones above 0.91, road signs and flags
 # that share a frame or their colors. Copies as JPEG (quality 90) or at twice the size all stay
 # above 0.97; at three quarters of the size 94 % are above 0.95, at quality 50 three in four.
-# Half way: a wrong "duplicate" takes an image out of training, a missed one costs little.
+# In the middle: a wrong "duplicate" takes an image out of training, a missed one costs little.
 NEAR_COSINE = 0.95
-FEW = 10  # neighbors that are enough to find the copies of an image
+DUPLICATE_NEIGHBORS = 10  # enough to find the copies of an image
 _FETCH_ROWS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class NearDuplicates:
-    """Rows that show what an earlier row shows: arrays of (M,), by rising row."""
+    """Rows that are near duplicates of an earlier row: arrays of (M,), in ascending order."""
 
     row: Ids
     original: Ids
@@ -36,7 +36,7 @@ class NearDuplicates:
 
 
 def first_rows(hashes: Hashes) -> Ids:
-    """The first row with the same bytes, of every row: (N,)."""
+    """Returns for every row the first row with the same bytes: (N,)."""
     _, first, place = np.unique(as_keys(hashes), return_index=True, return_inverse=True)
     return np.asarray(first[place], dtype=np.int64)
 
@@ -47,27 +47,27 @@ def find_near(
     rows: Ids | None,
     first: Ids,
 ) -> NearDuplicates:
-    """Groups of rows that hang together by pairs of `NEAR_COSINE` or more.
+    """Finds the connected components of pairs with a cosine of `NEAR_COSINE` or more.
 
-    ``neighbors`` are those of ``rows``, by default of all; ``first`` is of all. Copies by the
-    byte hold groups together, but are not listed: they are known as exact duplicates.
+    ``neighbors`` are those of ``rows``, by default of all; ``first`` is of all. Exact duplicates
+    connect components but are not returned.
     """
     ones, others = _near_pairs(features, neighbors, rows)
-    everyone = np.arange(len(features))
-    ones, others = np.concatenate([ones, everyone]), np.concatenate([others, first])
+    all_rows = np.arange(len(features))
+    ones, others = np.concatenate([ones, all_rows]), np.concatenate([others, first])
     graph = coo_array((np.ones(len(ones), dtype=bool), (ones, others)), shape=(len(features),) * 2)
     _, group = connected_components(graph, directed=False)
     _, leader = np.unique(group, return_index=True)  # the first row of each group
     original = leader[group]
-    row = np.flatnonzero((original != everyone) & (first == everyone))
+    row = np.flatnonzero((original != all_rows) & (first == all_rows))
     similarity = np.empty(len(row), dtype=np.float32)
     for part in chunks(len(row)):
         similarity[part] = _cosines(features, row[part], original[row[part]])
     return NearDuplicates(row=row, original=original[row], similarity=similarity)
 
 
-def list_near(context: JobContext, near: NearDuplicates) -> None:
-    """In place of what was listed for the dataset before."""
+def save_near(context: JobContext, near: NearDuplicates) -> None:
+    """Replaces the near duplicates of the dataset in the database."""
     ids = _ids_of(context, np.union1d(near.row, near.original))
     columns = zip(near.row, near.original, near.similarity, strict=True)
     values = [
@@ -81,7 +81,7 @@ def list_near(context: JobContext, near: NearDuplicates) -> None:
         for row, original, similarity in columns
     ]
     with context.transaction() as session:
-        # Two jobs on one dataset replace the list one after the other.
+        # The lock orders two jobs that replace the duplicates of one dataset.
         session.get_one(Dataset, context.job.dataset_id, with_for_update=True)
         session.execute(
             delete(Duplicate).where(
@@ -92,19 +92,19 @@ def list_near(context: JobContext, near: NearDuplicates) -> None:
             session.execute(insert(Duplicate), values[part])
             report_activity()
     if values:
-        context.log(f"Near duplicates of earlier images: {len(values):,}.")
+        context.log(f"Found {len(values):,} near duplicates.")
 
 
 def _near_pairs(
     features: npt.NDArray[np.float32], neighbors: npt.NDArray[np.integer], rows: Ids | None
 ) -> tuple[Ids, Ids]:
-    """Pairs that are alike enough. Neighbors come nearest first, so most rows are done at one."""
+    """Returns pairs above the threshold. Neighbors are sorted, so most rows need only one."""
     ones: list[Ids] = []
     others: list[Ids] = []
     for part in chunks(len(neighbors)):
         block = np.asarray(neighbors[part])
         left = np.arange(part.start, part.stop)
-        for column in range(min(FEW, block.shape[1])):
+        for column in range(min(DUPLICATE_NEIGHBORS, block.shape[1])):
             other = block[left - part.start, column].astype(np.int64)
             pair = (left, other) if rows is None else (rows[left], rows[other])
             alike = _cosines(features, *pair) >= NEAR_COSINE
@@ -125,7 +125,7 @@ def _cosines(features: npt.NDArray[np.float32], ones: Ids, others: Ids) -> npt.N
 
 
 def _ids_of(context: JobContext, rows: Ids) -> dict[int, str]:
-    """Ids of the images in these rows of the dataset; `rows` rise."""
+    """Returns the ids of the images in these rows of the dataset."""
     statement = select(Image.id).where(Image.dataset_id == context.job.dataset_id)
     found: dict[int, str] = {}
     wanted = set(rows.tolist())

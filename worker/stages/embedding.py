@@ -1,8 +1,8 @@
-"""Images of a dataset to one array of features; what was embedded before is not embedded again.
+"""The embed stage: the features of a dataset; known features are copied from other embeddings.
 
 An embedding is a folder with `hashes.npy`, the sha256 of every image in the order of the dataset,
-and then `features.npy`, the same rows as features. New images are embedded in shards that
-survive a crash.
+and `features.npy`, the features of the same rows, which is written last. New images are embedded
+in shards, which survive a crash.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ import numpy.typing as npt
 from sqlalchemy import select
 
 from app.core.datasets.embeddings import add_embedding, earlier_folders
-from app.core.jobs.shards import Piece
+from app.core.jobs.kinds import KINDS
+from app.core.jobs.shards import ShardSpec
 from app.core.platform.activity import report_activity
 from app.core.platform.actor import DEFAULT_TENANT
 from app.core.platform.errors import Conflict
-from app.core.platform.resources import needs_of
 from app.core.platform.tables import Image
 from app.core.storage import Storage
 from app.core.storage.keys import blob_key, embedding_folder
@@ -27,23 +27,23 @@ from temi.backbones.base import Backbone
 from temi.backbones.cropping import CentralSquare
 from temi.backbones.embedding import embed_images
 from temi.backbones.preprocessing import Square
-from worker.context import JobContext, Meter
+from worker.context import JobContext, ProgressReporter
 from worker.stages.artifacts import content_key, gather_rows, load_array, save_array
-from worker.stages.embedding_reuse import Hashes, Plan, plan_reuse
+from worker.stages.embedding_reuse import EmbeddingPlan, Hashes, plan_reuse
 from worker.stages.prefetch import prefetch
 from worker.stages.sharded_stage import Advance, ShardedStage
 
-# To be raised when the same images and model give other features than before.
-_FEATURES = 4
-_EARLIER = 8  # embeddings that are looked at for known images
+# Raise it when the same images and model give other features than before.
+_FEATURES_VERSION = 4
+_MAX_EARLIER = 8  # embeddings to search for known images
 _FETCH_ROWS = 10_000
 
 
 @dataclass(frozen=True)
 class EmbeddingFiles:
-    """Images and model decide the features, so a tenant's jobs on the same two share a folder.
+    """Jobs of a tenant on the same images and model share a folder.
 
-    Tenants share none: who finds features already made learns that another has these images.
+    Tenants share none: features that already exist would reveal another tenant's images.
     """
 
     storage: Storage
@@ -54,7 +54,7 @@ class EmbeddingFiles:
     @classmethod
     def of(cls, context: JobContext, backbone: Backbone) -> "EmbeddingFiles":
         key = content_key(
-            _FEATURES,
+            _FEATURES_VERSION,
             backbone.name,
             backbone.weights_hash,
             backbone.preprocessing.as_dict(),
@@ -90,9 +90,9 @@ class EmbeddingFiles:
 def embed_dataset(
     context: JobContext, backbone: Backbone, files: EmbeddingFiles, stage: str = "embed"
 ) -> None:
-    """Make the files unless they are there, and list them as this dataset's in any case."""
+    """Writes the files unless they exist, and registers them for the dataset."""
     hashes = files.hashes() if files.done else dataset_hashes(context)
-    _list(context, files, len(hashes))
+    _register(context, files, len(hashes))
     if files.done:
         return
     save_array(files.storage, files.hashes_key, hashes)
@@ -100,16 +100,19 @@ def embed_dataset(
     with context.computing():
         plan = plan_reuse(files.storage, files.folder, hashes, _earlier(context, files), size)
     count, new = len(hashes), sum(len(shard) for shard in plan.shards.values())
-    context.log(f"{new:,} of {count:,} images are to be embedded; {plan.reused:,} were before.")
-    meter = context.meter(stage, total=count, completed=count - new)
-    _embed_shards(context, backbone, files, plan, meter)
-    join_pieces(files.storage, files.features_key, plan)
+    context.log(f"{new:,} of {count:,} images will be embedded; {plan.reused:,} are known.")
+    progress = context.start_progress(stage, total=count, completed=count - new)
+    _embed_shards(context, backbone, files, plan, progress)
+    join_features(files.storage, files.features_key, plan)
 
 
 def _embed_shards(
-    context: JobContext, backbone: Backbone, files: EmbeddingFiles, plan: Plan, meter: Meter
+    context: JobContext,
+    backbone: Backbone,
+    files: EmbeddingFiles,
+    plan: EmbeddingPlan,
+    progress: ProgressReporter,
 ) -> None:
-    """With the help of whoever has nothing else to do."""
     if not plan.shards:
         return
     new = np.concatenate(list(plan.shards.values()))
@@ -118,9 +121,9 @@ def _embed_shards(
     if len(plan.shards) > 1:
         save_array(files.storage, hashes_key, new)
     starts = np.cumsum([0, *(len(shard) for shard in plan.shards.values())]).tolist()
-    cut = ShardedStage(
+    stage = ShardedStage(
         context=context,
-        stage=meter.stage,
+        stage=progress.stage,
         plan_key=f"{files.folder}/plan-{name}.json",
         plan={
             "task": "embed",
@@ -129,29 +132,30 @@ def _embed_shards(
             "device": backbone.device.type,
             "backend": backbone.backend.name,
         },
-        pieces=[
-            Piece(key, start, len(shard))
+        shards=[
+            ShardSpec(key, start, len(shard))
             for (key, shard), start in zip(plan.shards.items(), starts, strict=False)
         ],
-        needs=needs_of(context.job.kind),
+        needs=KINDS[context.job.kind].resource,
     )
-    # Another job on the same images may be first.
-    cut.run(Embedder(context, backbone, new), meter, overtaken=lambda: files.done)
+    # Another job on the same images may finish first.
+    compute = EmbedShard(context, backbone, new)
+    stage.run(compute, progress, superseded=lambda: files.done)
     files.storage.delete(hashes_key)
 
 
 @dataclass(frozen=True)
-class Embedder:
-    """Makes shards."""
+class EmbedShard:
+    """Computes the features of a shard."""
 
     context: JobContext
     backbone: Backbone
-    hashes: Hashes  # of all images that are to be embedded
+    hashes: Hashes  # of all images to embed
 
-    def __call__(self, piece: Piece, advance: Advance) -> npt.NDArray[np.float32]:
+    def __call__(self, shard: ShardSpec, advance: Advance) -> npt.NDArray[np.float32]:
         square = self.backbone.preprocessing.square
         threads = self.context.runtime.settings.threads
-        rows = self.hashes[piece.first : piece.first + piece.rows]
+        rows = self.hashes[shard.first : shard.first + shard.rows]
         images = read_ahead(self.context, (row.tobytes() for row in rows), square)
         batches = []
         for batch in embed_images(self.backbone, images, threads=threads):
@@ -160,12 +164,12 @@ class Embedder:
         return np.concatenate(batches)
 
 
-def join_pieces(storage: Storage, features_key: str, plan: Plan) -> None:
-    """The features out of all pieces; shards among them are then dropped."""
+def join_features(storage: Storage, features_key: str, plan: EmbeddingPlan) -> None:
+    """Writes the features from all sources of the plan, then deletes the shards."""
     try:
-        gather_rows(storage, features_key, plan.pieces, plan.piece, plan.row)
+        gather_rows(storage, features_key, plan.sources, plan.source, plan.row)
     except FileNotFoundError:
-        # Another job on the same images was first: it drops shards only after it has joined them.
+        # Another job on the same images was first: it deletes shards only after joining them.
         if not storage.exists(features_key):
             raise
     for key in plan.shards:
@@ -173,7 +177,7 @@ def join_pieces(storage: Storage, features_key: str, plan: Plan) -> None:
 
 
 def dataset_hashes(context: JobContext) -> Hashes:
-    """sha256 of every image, in the order of the dataset: (N, 32)."""
+    """Returns the sha256 of every image, in the order of the dataset: (N, 32)."""
     statement = select(Image.sha256).where(Image.dataset_id == context.job.dataset_id)
     digest = bytearray()
     with context.runtime.db.read() as session:
@@ -185,16 +189,18 @@ def dataset_hashes(context: JobContext) -> Hashes:
             report_activity()
     fingerprint = context.job.dataset_fingerprint
     if fingerprint is not None and hashlib.sha256(digest).hexdigest() != fingerprint:
-        raise Conflict("The dataset's images are no longer those that the job was created for.")
+        raise Conflict(
+            "The dataset's images have changed since the job was created; create a new job."
+        )
     return np.frombuffer(digest, dtype=np.uint8).reshape(-1, 32)
 
 
 def read_ahead(
     context: JobContext, hashes: Iterable[bytes], square: CentralSquare
 ) -> Iterator[Callable[[], Square]]:
-    """The part of each picture that a backbone sees, made when it is called.
+    """Yields functions that decode the square of each image that a backbone sees.
 
-    A server takes its time for each image: the next ones are asked for meanwhile.
+    From a storage server, the next images are read ahead.
     """
     waits = context.runtime.storage.reads_at_once
     if waits == 1:
@@ -211,7 +217,7 @@ def _read(context: JobContext, sha256: bytes) -> bytes:
     return context.runtime.storage.read(blob_key(sha256.hex()))
 
 
-def _list(context: JobContext, files: EmbeddingFiles, rows: int) -> None:
+def _register(context: JobContext, files: EmbeddingFiles, rows: int) -> None:
     with context.transaction() as session:
         add_embedding(
             session,
@@ -229,6 +235,6 @@ def _earlier(context: JobContext, files: EmbeddingFiles) -> Sequence[str]:
             session,
             context.job.dataset_id,
             files.backbone_key,
-            exclude=files.folder,
-            limit=_EARLIER,
+            beside=files.folder,
+            limit=_MAX_EARLIER,
         )

@@ -1,4 +1,4 @@
-"""Which rows of a new embedding are known from earlier ones, and which are to be embedded."""
+"""Plans a new embedding: which rows earlier embeddings have, and which must be computed."""
 
 import hashlib
 from collections.abc import Iterable
@@ -15,43 +15,43 @@ Hashes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """Row i of the features is row ``row[i]`` of ``pieces[piece[i]]``."""
+class EmbeddingPlan:
+    """Row i of the features is row ``row[i]`` of ``sources[source[i]]``."""
 
-    pieces: tuple[str, ...]  # features of earlier embeddings, then shards
-    piece: npt.NDArray[np.int32]  # (N,)
+    sources: tuple[str, ...]  # features of earlier embeddings, then shards
+    source: npt.NDArray[np.int32]  # (N,)
     row: npt.NDArray[np.int64]  # (N,)
-    shards: dict[str, Hashes]  # what each shard is to hold: every new image once
+    shards: dict[str, Hashes]  # the images of each shard: every new image once
     reused: int  # rows that come from earlier embeddings
 
 
 def plan_reuse(
     storage: Storage, folder: str, hashes: Hashes, earlier: Iterable[str], shard: int
-) -> Plan:
-    """Look the images up in ``earlier`` folders, in their order, and cut the rest into shards."""
+) -> EmbeddingPlan:
+    """Looks the images up in ``earlier`` folders, in their order, and puts the rest in shards."""
     wanted, first, place = np.unique(as_keys(hashes), return_index=True, return_inverse=True)
-    piece = np.full(len(wanted), -1, dtype=np.int32)
+    source = np.full(len(wanted), -1, dtype=np.int32)
     row = np.zeros(len(wanted), dtype=np.int64)
-    pieces: list[str] = []
+    sources: list[str] = []
     for known in earlier:
-        missing = np.flatnonzero(piece < 0)
+        missing = np.flatnonzero(source < 0)
         if len(missing) == 0:
             break
         found, rows = _look_up(storage, known, wanted[missing])
         if found.any():
-            piece[missing[found]] = len(pieces)
+            source[missing[found]] = len(sources)
             row[missing[found]] = rows[found]
-            pieces.append(f"{known}/features.npy")
-    missing = np.flatnonzero(piece < 0)
+            sources.append(f"{known}/features.npy")
+    missing = np.flatnonzero(source < 0)
     missing = missing[np.argsort(first[missing])]  # in the order of the dataset
-    reused = int((piece[place] >= 0).sum())
+    reused = int((source[place] >= 0).sum())
     places = np.arange(len(missing))
-    piece[missing] = len(pieces) + places // shard
+    source[missing] = len(sources) + places // shard
     row[missing] = places % shard
-    shards = _cut(folder, hashes[first[missing]], shard)
-    return Plan(
-        pieces=(*pieces, *shards),
-        piece=piece[place],
+    shards = _make_shards(folder, hashes[first[missing]], shard)
+    return EmbeddingPlan(
+        sources=(*sources, *shards),
+        source=source[place],
         row=row[place],
         shards=shards,
         reused=reused,
@@ -59,19 +59,19 @@ def plan_reuse(
 
 
 def as_keys(hashes: Hashes) -> npt.NDArray[np.bytes_]:
-    """One sortable value a row: (N,)."""
+    """Returns one sortable value per row: (N,)."""
     return np.ascontiguousarray(hashes).view("S32").reshape(-1)
 
 
 def _look_up(
     storage: Storage, folder: str, wanted: npt.NDArray[np.bytes_]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """Which of the wanted ones a folder has, and in which row."""
+    """Returns which of the wanted images a folder has, and their rows."""
     nothing = np.zeros(len(wanted), dtype=bool), np.zeros(len(wanted), dtype=np.int64)
     try:
         known = as_keys(load_array(storage, f"{folder}/hashes.npy"))
         rows = len(load_array(storage, f"{folder}/features.npy"))
-    except FileNotFoundError:  # given up before it was done
+    except FileNotFoundError:  # its job was not finished
         return nothing
     if rows != len(known) or rows == 0:
         return nothing
@@ -81,8 +81,8 @@ def _look_up(
     return found, order[place]
 
 
-def _cut(folder: str, hashes: Hashes, size: int) -> dict[str, Hashes]:
-    """A shard is named after what it holds, so that one found after a crash is the right one."""
+def _make_shards(folder: str, hashes: Hashes, size: int) -> dict[str, Hashes]:
+    """Returns shards by key. The key is a hash of the content, so a shard of a crash is reused."""
     groups = [hashes[start : start + size] for start in range(0, len(hashes), size)]
     return {
         f"{folder}/shard-{hashlib.sha256(group.tobytes()).hexdigest()[:32]}.npy": group

@@ -1,10 +1,12 @@
-"""Assignments of a trained model, and how good they are as far as can be known."""
+"""The evaluate stage: assignments of a trained model and their metrics."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import safetensors.numpy
 
 from app.core.datasets.rows import iterate_images
 from temi.analysis.centers import center_distances
@@ -12,6 +14,8 @@ from temi.analysis.confidence import ConfidenceTally
 from temi.config import TrainConfig
 from temi.model import ClusterModel
 from worker.context import JobContext
+from worker.stages.artifacts import load_json, save_json
+from worker.stages.base import EmbeddedJob
 
 _CHUNK_ROWS = 16_384
 _CHUNK_VALUES = 2**24  # probabilities held at once: 64 MB, also with 25,000 clusters
@@ -19,12 +23,41 @@ _CHUNK_VALUES = 2**24  # probabilities held at once: 64 MB, also with 25,000 clu
 
 @dataclass(frozen=True, kw_only=True)
 class Assignments:
-    """Where the model puts each image of a dataset, in the dataset's order: arrays of (N,)."""
+    """The cluster of each image of a dataset, in the dataset's order: arrays of (N,)."""
 
     cluster: npt.NDArray[np.int32]
     probability: npt.NDArray[np.float32]
     margin: npt.NDArray[np.float32]
     distance: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class EvaluationFiles:
+    """The files of the evaluate stage, which the register stage reads."""
+
+    job: EmbeddedJob
+
+    @property
+    def metrics_key(self) -> str:
+        return f"{self.job.folder}/metrics.json"
+
+    @property
+    def assignments_key(self) -> str:
+        return f"{self.job.folder}/assignments.safetensors"
+
+    @property
+    def done(self) -> bool:
+        return self.job.storage.exists(self.metrics_key)
+
+    def save(self, metrics: Mapping[str, Any], assignments: Assignments) -> None:
+        self.job.storage.write(self.assignments_key, safetensors.numpy.save(vars(assignments)))
+        save_json(self.job.storage, self.metrics_key, metrics)
+
+    def metrics(self) -> dict[str, Any]:
+        return load_json(self.job.storage, self.metrics_key)
+
+    def assignments(self) -> Assignments:
+        return Assignments(**safetensors.numpy.load(self.job.storage.read(self.assignments_key)))
 
 
 def evaluate_clustering(
@@ -35,8 +68,8 @@ def evaluate_clustering(
     neighbors: npt.NDArray[np.integer] | None = None,
     rows: npt.NDArray[np.integer] | None = None,
 ) -> tuple[dict[str, Any], Assignments]:
-    """Without `config` there is no k-means to compare with. `neighbors` are those of `rows`, by
-    default of all, numbered within them."""
+    """Returns metrics and assignments. `config` adds k-means for comparison. `neighbors` are those
+    of `rows` (by default of all rows), numbered within them."""
     tally = _assign(context, features, model)
     labels = dataset_labels(context)
     with context.computing():
@@ -54,11 +87,11 @@ def _measure(
 ) -> tuple[dict[str, Any], Assignments]:
     assigned = tally.assigned()
     metrics: dict[str, Any] = tally.result().as_dict()
-    # As many numbers as clusters, and the clusters themselves have them.
+    # One number per cluster, and the rows of the clusters have them.
     del metrics["cluster_sizes"]
     metrics |= {"temi": None, "kmeans": None, "neighbor_precision": None}
     if labels:
-        # Brings scikit-learn in, two seconds that a collection without labels saves.
+        # Imports scikit-learn, which takes two seconds: only if there are labels.
         from temi.analysis.kmeans import kmeans
         from temi.analysis.metrics import evaluate
         from temi.analysis.pairs import neighbor_precision
@@ -70,30 +103,30 @@ def _measure(
         if neighbors is not None:
             paired = labels if rows is None else [labels[row] for row in rows]
             metrics["neighbor_precision"] = neighbor_precision(neighbors, paired).mean
-    placing = Assignments(
+    assignments = Assignments(
         cluster=assigned.astype(np.int32),
         probability=tally.probability().astype(np.float32),
         margin=tally.margin().astype(np.float32),
         distance=center_distances(features, assigned, model.n_clusters),
     )
-    return metrics, placing
+    return metrics, assignments
 
 
 def _assign(
     context: JobContext, features: npt.NDArray[np.float32], model: ClusterModel
 ) -> ConfidenceTally:
-    meter = context.meter("evaluate", total=len(features))
+    progress = context.start_progress("evaluate", total=len(features))
     tally = ConfidenceTally(model.n_clusters)
     rows = max(1, min(_CHUNK_ROWS, _CHUNK_VALUES // model.n_clusters))
     for start in range(0, len(features), rows):
         chunk = features[start : start + rows]
         tally.add(model.predict_proba(chunk))  # (chunk, C)
-        meter.to(start + len(chunk))
+        progress.advance_to(start + len(chunk))
     return tally
 
 
 def dataset_labels(context: JobContext) -> list[str | None]:
-    """Empty if no image has a label: then there is nothing to compare with."""
+    """Returns the label of every image, or an empty list if none has one."""
     with context.runtime.db.read() as session:
         labels = [
             image.label

@@ -1,6 +1,6 @@
-"""Neighbors of large collections: rows in parts, each a piece for whichever worker is free.
+"""Neighbors of large datasets, searched in shards of rows.
 
-All of them share one plan, with the cells that were trained for it, as a file.
+All shards use the same index cells, which are stored as a file.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
 
-from app.core.jobs.shards import Piece
+from app.core.jobs.shards import ShardSpec
 from app.core.storage import Storage
 from temi.neighbors.parts import CellPlan, PartSearch
 from temi.neighbors.search import Neighbors
@@ -24,13 +24,13 @@ Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mining:
-    """What is searched, and what its files are called."""
+class ShardedMining:
+    """The search for the neighbors of one array of features."""
 
     context: JobContext
     features: npt.NDArray[np.float32]
     features_key: str
-    name: str  # of the neighbors, to begin the keys of all files with
+    name: str  # prefix of the keys of all files
     k: int
 
     @property
@@ -51,20 +51,20 @@ class Mining:
                 return Neighbors(method="approximate", **vars(found))
             if search.plan is None:
                 return Neighbors(ids=ids, method="exact", recall=1.0)
-            self.context.log("Too many neighbors were missed; more cells are looked at.")
+            self.context.log("Too many neighbors were missed; more cells will be searched.")
             with self.context.computing():
                 search = search.widened()
 
-    def drop_files(self) -> None:
-        """Once the neighbors are kept."""
+    def delete_cells(self) -> None:
+        """To be called once the neighbors are saved."""
         self.storage.delete(self.cells_key)
 
     def _begin(self) -> PartSearch:
-        """With the cells of an earlier attempt, for parts that were found in them are there."""
-        with self.context.computing():  # k-means of faiss says nothing until it is done
-            return self._search_of_cells()
+        """Uses the cells of an earlier attempt, whose finished shards depend on them."""
+        with self.context.computing():  # k-means of faiss reports no progress
+            return self._load_or_train_cells()
 
-    def _search_of_cells(self) -> PartSearch:
+    def _load_or_train_cells(self) -> PartSearch:
         k = min(self.k, len(self.features) - 1)
         if self.storage.exists(self.cells_key):
             plan = load_cells(self.storage, self.cells_key)
@@ -77,16 +77,17 @@ class Mining:
         return search
 
     def _search(self, search: PartSearch) -> Ids:
-        cut = self._cut(search)
-        cut.run(Miner(search), self.context.meter(_STAGE, total=len(self.features)))
+        stage = self._sharded_stage(search)
+        progress = self.context.start_progress(_STAGE, total=len(self.features))
+        stage.run(MineShard(search), progress)
         ids = np.empty((len(self.features), search.k), dtype=np.int64)
-        for piece in cut.pieces:
-            search.put(ids, _rows(piece), load_array(self.storage, piece.key))
-        for piece in cut.pieces:
-            self.storage.delete(piece.key)
+        for shard in stage.shards:
+            search.put(ids, _rows(shard), load_array(self.storage, shard.key))
+        for shard in stage.shards:
+            self.storage.delete(shard.key)
         return ids
 
-    def _cut(self, search: PartSearch) -> ShardedStage:
+    def _sharded_stage(self, search: PartSearch) -> ShardedStage:
         rows, n = self.context.runtime.settings.mine_shard, len(self.features)
         plan = {
             "task": "mine",
@@ -101,8 +102,8 @@ class Mining:
             stage=_STAGE,
             plan_key=f"{self.name}-plan-{name}.json",
             plan=plan,
-            pieces=[
-                Piece(f"{self.name}-part-{name}-{start}.npy", start, min(rows, n - start))
+            shards=[
+                ShardSpec(f"{self.name}-part-{name}-{start}.npy", start, min(rows, n - start))
                 for start in range(0, n, rows)
             ],
             needs="cpu",
@@ -110,22 +111,24 @@ class Mining:
 
 
 @dataclass(frozen=True)
-class Miner:
+class MineShard:
+    """Searches the neighbors of a shard's rows."""
+
     search: PartSearch
 
-    def __call__(self, piece: Piece, advance: Advance) -> Ids:
-        told = 0
+    def __call__(self, shard: ShardSpec, advance: Advance) -> Ids:
+        reported = 0
 
-        def tell(done: int, _total: int) -> None:
-            nonlocal told
-            if done > told:
-                advance(done - told)
-                told = done
+        def report(done: int, _total: int) -> None:
+            nonlocal reported
+            if done > reported:
+                advance(done - reported)
+                reported = done
 
-        return self.search.find(_rows(piece), tell)
+        return self.search.find(_rows(shard), report)
 
 
-def miner(context: JobContext, _stage: str, plan: dict[str, Any]) -> Miner:
+def prepare_mine_shard(context: JobContext, _stage: str, plan: dict[str, Any]) -> MineShard:
     """For a worker that does not hold the job."""
     storage = context.runtime.storage
     cells = None
@@ -134,15 +137,15 @@ def miner(context: JobContext, _stage: str, plan: dict[str, Any]) -> Miner:
     features = load_array(storage, plan["features"])
     with context.computing():
         search = PartSearch.resume(features, plan["k"], plan=cells)
-    return Miner(search)
+    return MineShard(search)
 
 
 def load_cells(storage: Storage, key: str) -> CellPlan:
     return CellPlan.from_arrays(safetensors.numpy.load(storage.read(key)))
 
 
-def _rows(piece: Piece) -> slice:
-    return slice(piece.first, piece.first + piece.rows)
+def _rows(shard: ShardSpec) -> slice:
+    return slice(shard.first, shard.first + shard.rows)
 
 
 def _digest(plan: CellPlan | None) -> str | None:

@@ -1,4 +1,4 @@
-"""The nearest neighbors of every row, stored beside the features that they were found in."""
+"""The nearest neighbors of every row, stored in the folder of the features."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +11,13 @@ from temi.neighbors.parts import can_search_in_parts
 from temi.neighbors.search import Neighbors, mine_neighbors
 from worker.context import JobContext
 from worker.stages.artifacts import load_array, load_json, save_array, save_json
-from worker.stages.neighbor_shards import Mining
+from worker.stages.neighbor_shards import ShardedMining
 
 
 @dataclass(frozen=True)
 class NeighborFiles:
     storage: Storage
-    prefix: str  # names the features
+    prefix: str  # of the keys; identifies the features
     k: int
     features_key: str
 
@@ -27,7 +27,7 @@ class NeighborFiles:
         return f"{self.prefix}-{self.k}.json"
 
     def ids_key(self, method: str) -> str:
-        """Jobs that share an embedding may differ in method, for want of memory for instance."""
+        """Jobs that share an embedding may differ in method, for example by their memory."""
         return f"{self.prefix}-{self.k}-{method}.npy"
 
     @property
@@ -41,12 +41,14 @@ class NeighborFiles:
         return load_array(self.storage, self.ids_key(self.summary()["method"]))
 
 
-def mine(context: JobContext, features: npt.NDArray[np.float32], files: NeighborFiles) -> None:
-    """Unless they are there already."""
+def mine_features(
+    context: JobContext, features: npt.NDArray[np.float32], files: NeighborFiles
+) -> None:
+    """Searches and saves the neighbors unless they exist."""
     if files.done:
         return
     if len(features) > context.runtime.settings.mine_shard and can_search_in_parts():
-        mining = Mining(
+        mining = ShardedMining(
             context=context,
             features=features,
             features_key=files.features_key,
@@ -54,18 +56,18 @@ def mine(context: JobContext, features: npt.NDArray[np.float32], files: Neighbor
             k=files.k,
         )
         _save(files, mining.run())
-        mining.drop_files()
+        mining.delete_cells()
     else:
-        meter = context.meter("mine", total=len(features))
+        progress = context.start_progress("mine", total=len(features))
         with context.computing():
             found = mine_neighbors(
                 features,
                 files.k,
                 memory_bytes=context.runtime.settings.mine_bytes,
-                progress=lambda done, _: meter.to(done),
+                progress=lambda done, _: progress.advance_to(done),
             )
         _save(files, found)
-        meter.checkpoint()
+        progress.checkpoint()
 
 
 def _save(files: NeighborFiles, neighbors: Neighbors) -> None:

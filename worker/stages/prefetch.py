@@ -1,4 +1,4 @@
-"""Run a function on items in threads, a bounded number ahead, results in order."""
+"""Runs a function on items in threads, a bounded number ahead, with results in order."""
 
 import threading
 from collections import deque
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 def prefetch(
     function: Callable[[Item], Result], items: Iterable[Item], *, threads: int
 ) -> Generator[Result, None, None]:
-    """Like `map`, but parallel. Memory holds at most four items a thread."""
+    """Like `map`, but parallel. Memory holds at most four items per thread."""
     window: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="prefetch") as pool:
         try:
@@ -30,7 +30,7 @@ def prefetch(
 
 
 class BytesAhead:
-    """Lets the reader of items go on only while those that wait to be used take few bytes."""
+    """Blocks the reader of items while those that wait for processing take too many bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -38,7 +38,7 @@ class BytesAhead:
         self._changed = threading.Condition()
 
     def admitted(self, item: Item, size: int) -> Item:
-        """The item, as soon as there is room for it or nothing else waits."""
+        """Returns the item once it fits within the limit, or nothing else waits."""
         with self._changed:
             self._changed.wait_for(lambda: not self.waiting or self.waiting + size <= self._limit)
             self.waiting += size
@@ -46,7 +46,7 @@ class BytesAhead:
 
     @contextmanager
     def released(self, size: int) -> Iterator[None]:
-        """Gives the room of an item back when the block that uses it ends, however it ends."""
+        """Releases the bytes of an item when the block ends."""
         try:
             yield
         finally:

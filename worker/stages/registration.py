@@ -1,4 +1,4 @@
-"""The last stage: model files, then every row of the result in one transaction."""
+"""The register stage: writes the model files, then all rows of the result in one transaction."""
 
 import hashlib
 import importlib.metadata
@@ -32,18 +32,18 @@ _PACKAGES = ("torch", "timm", "numpy", "safetensors", "temi-service")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clustered:
-    """What a job found out about its dataset."""
+class ClusteringResult:
+    """The result of a job that clusters a dataset."""
 
-    placing: Assignments
+    assignments: Assignments
     metrics: dict[str, Any]
-    labels: Sequence[str]  # the name of every cluster, by number
+    labels: Sequence[str]  # names of the clusters, by number
     embedding_folder: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewVersion:
-    """A model that a job has made, ready to be registered."""
+    """A trained model to register."""
 
     name: str
     manifest: dict[str, Any]
@@ -54,10 +54,10 @@ def default_labels(n_clusters: int) -> list[str]:
     return [cluster_label(number) for number in range(n_clusters)]
 
 
-def describe(
-    context: JobContext, backbone: Backbone, config: TrainConfig, clustered: Clustered
+def make_manifest(
+    context: JobContext, backbone: Backbone, config: TrainConfig, result: ClusteringResult
 ) -> dict[str, Any]:
-    """The manifest: all that is needed to use the model, and to know where it came from."""
+    """Returns the manifest: all that is needed to use the model, and its origin."""
     return {
         "format": 1,
         "backbone": backbone.name,
@@ -67,10 +67,10 @@ def describe(
         "feature_dim": backbone.dim,
         "n_clusters": config.n_clusters,
         "temperature": config.temperature,
-        "clusters": [{"cluster_id": i, "label": label} for i, label in enumerate(clustered.labels)],
+        "clusters": [{"cluster_id": i, "label": label} for i, label in enumerate(result.labels)],
         "config": config.as_dict(),
         "seed": config.seed,
-        "metrics": clustered.metrics,
+        "metrics": result.metrics,
         "dataset": {
             "id": context.job.dataset_id,
             "fingerprint": context.job.dataset_fingerprint,
@@ -79,10 +79,10 @@ def describe(
     }
 
 
-def register_version(context: JobContext, version: NewVersion, clustered: Clustered) -> None:
-    """A new version of a model, the clustering that it gives, and the end of the job."""
-    context.meter("register", total=len(clustered.placing.cluster))
-    folder = model_folder(context.job.id)
+def register_version(context: JobContext, version: NewVersion, result: ClusteringResult) -> None:
+    """Registers a new model version and its clustering, and ends the job."""
+    context.start_progress("register", total=len(result.assignments.cluster))
+    folder = f"models/{context.job.id}"
     files = _write_files(context, folder, version)
     ids = image_ids(context)
     clustering_id = new_id("cl")
@@ -98,16 +98,18 @@ def register_version(context: JobContext, version: NewVersion, clustered: Cluste
             files=files,
         )
         model = {"name": version.name, "version": row.version}
-        _finish(context, session, clustering_id, model, clustered, ids)
+        _finish(context, session, clustering_id, model, result, ids)
 
 
-def register_prediction(context: JobContext, name: str, version: int, clustered: Clustered) -> None:
-    """A clustering by a model that is already there, and the end of the job."""
-    context.meter("register", total=len(clustered.placing.cluster))
+def register_prediction(
+    context: JobContext, name: str, version: int, result: ClusteringResult
+) -> None:
+    """Adds a clustering by a registered model, and ends the job."""
+    context.start_progress("register", total=len(result.assignments.cluster))
     ids = image_ids(context)
     with context.transaction() as session:
         model = {"name": name, "version": version}
-        _finish(context, session, new_id("cl"), model, clustered, ids)
+        _finish(context, session, new_id("cl"), model, result, ids)
 
 
 def _finish(
@@ -115,7 +117,7 @@ def _finish(
     session: Session,
     clustering_id: str,
     model: dict[str, Any],
-    clustered: Clustered,
+    result: ClusteringResult,
     ids: Sequence[str],
 ) -> None:
     count = len(ids)
@@ -125,22 +127,22 @@ def _finish(
         job_id=context.job.id,
         dataset_id=context.job.dataset_id,
         dataset_fingerprint=context.job.dataset_fingerprint,
-        embedding_folder=clustered.embedding_folder,
+        embedding_folder=result.embedding_folder,
         model_name=model["name"],
         model_version=model["version"],
-        n_clusters=len(clustered.labels),
+        n_clusters=len(result.labels),
         image_count=count,
-        metrics=clustered.metrics,
+        metrics=result.metrics,
     )
-    add_clustering(session, clustering, to_rows(ids, clustered.placing))
-    name_clusters(session, clustering_id, clustered.labels)
-    result = {"clustering_id": clustering_id, "model": model, "metrics": clustered.metrics}
+    add_clustering(session, clustering, to_rows(ids, result.assignments))
+    name_clusters(session, clustering_id, result.labels)
+    summary = {"clustering_id": clustering_id, "model": model, "metrics": result.metrics}
     finish(
         session,
         context.job.id,
         context.fence,
         status="succeeded",
-        result=result,
+        result=summary,
         progress=Progress("register", count, count),
     )
 
@@ -154,7 +156,7 @@ def _write_files(context: JobContext, folder: str, version: NewVersion) -> dict[
 
 
 def add_clustering(session: Session, clustering: Clustering, rows: Iterable[Assigned]) -> None:
-    """A clustering with all its clusters and assignments."""
+    """Adds a clustering with all its clusters and assignments."""
     session.add(clustering)
     session.flush()
     add_clusters(session, clustering.id, range(clustering.n_clusters))
@@ -163,7 +165,7 @@ def add_clustering(session: Session, clustering: Clustering, rows: Iterable[Assi
 
 
 def name_clusters(session: Session, clustering_id: str, labels: Sequence[str]) -> None:
-    """Names that differ from those that every cluster starts with."""
+    """Stores the names that differ from the default names."""
     named = [
         {"clustering_id": clustering_id, "cluster_id": number, "label": label}
         for number, label in enumerate(labels)
@@ -173,16 +175,21 @@ def name_clusters(session: Session, clustering_id: str, labels: Sequence[str]) -
         session.execute(update(Cluster), named)
 
 
-def to_rows(ids: Sequence[str], placing: Assignments) -> Iterator[Assigned]:
-    """Rows for the database, in the order of the dataset."""
-    columns = (placing.cluster, placing.probability, placing.margin, placing.distance)
+def to_rows(ids: Sequence[str], assignments: Assignments) -> Iterator[Assigned]:
+    """Yields the rows of the assignments, in the order of the dataset."""
+    columns = (
+        assignments.cluster,
+        assignments.probability,
+        assignments.margin,
+        assignments.distance,
+    )
     for image_id, *values in zip(ids, *columns, strict=True):
         cluster_id, probability, margin, distance = values
         yield Assigned(image_id, int(cluster_id), *map(float, (probability, margin, distance)))
 
 
 def image_ids(context: JobContext) -> list[str]:
-    """In the order of the dataset."""
+    """Returns the ids of all images, in the order of the dataset."""
     statement = select(Image.id).where(Image.dataset_id == context.job.dataset_id)
     with context.runtime.db.read() as session:
         return list(reporting(session.scalars(statement.order_by(Image.position))))

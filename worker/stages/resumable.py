@@ -1,4 +1,4 @@
-"""Runs of many steps that survive a crash."""
+"""Runs of many steps that resume from a checkpoint after a crash."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -9,13 +9,13 @@ from torch import Tensor
 
 from worker.stages.base import EmbeddedJob
 
-# A step of a large model may take a minute on a CPU: the first report says how long they are.
+# A step of a large model may take a minute on a CPU: the first report shows the duration.
 _FIRST_STEPS = 1
-_SECONDS_A_REPORT = 0.5
+_REPORT_SECONDS = 0.5
 
 
 class Report(Protocol):
-    """Where a run stands."""
+    """The state of a run after some steps."""
 
     @property
     def step(self) -> int: ...
@@ -25,7 +25,7 @@ ReportT = TypeVar("ReportT", bound=Report, covariant=True)
 
 
 class Run(Protocol[ReportT]):
-    """Training or fine-tuning: a number of steps that can be stored and taken up again."""
+    """Training or fine-tuning, whose state can be saved and loaded."""
 
     total_steps: int
 
@@ -49,27 +49,27 @@ def run_resumable(
     stage: str,
     run: Run[ReportT],
     *,
-    show: Callable[[ReportT], None],
+    on_report: Callable[[ReportT], None],
     save: Callable[[ReportT], None],
 ) -> None:
-    """To the end, from the last checkpoint if there is one; the bits come out the same."""
+    """Runs all steps, from the last checkpoint if there is one, with the same result bit by bit."""
     if job.storage.exists(job.checkpoint_key):
         run.load_state(safetensors.torch.load(job.storage.read(job.checkpoint_key)))
-        job.context.log(f"Goes on from a checkpoint at step {run.step:,}.")
-    job.context.forget_curve_after(run.step)
-    meter = job.context.meter(stage, total=run.total_steps, completed=run.step)
+        job.context.log(f"Resumed from a checkpoint at step {run.step:,}.")
+    job.context.delete_curve_after(run.step)
+    progress = job.context.start_progress(stage, total=run.total_steps, completed=run.step)
     steps, saved_at = _FIRST_STEPS, time.monotonic()
     report = run.report()
     while not run.done:
         started = time.monotonic()
         report = run.run(steps)
-        meter.to(run.step)
-        show(report)
+        progress.advance_to(run.step)
+        on_report(report)
         now = time.monotonic()
-        steps = max(1, round(steps * min(4.0, _SECONDS_A_REPORT / max(now - started, 1e-3))))
+        steps = max(1, round(steps * min(4.0, _REPORT_SECONDS / max(now - started, 1e-3))))
         if now - saved_at > job.context.runtime.settings.checkpoint_seconds:
             job.storage.write(job.checkpoint_key, safetensors.torch.save(run.state()))
-            meter.checkpoint()
+            progress.checkpoint()
             saved_at = now
     save(report)
-    meter.checkpoint()
+    progress.checkpoint()

@@ -1,7 +1,7 @@
-"""A stage cut into pieces that this worker does, and any other that is idle.
+"""A stage in shards, which this worker runs, and every other worker that is idle.
 
-The pieces, and with them the result, are the same however many take part: a plan says all that
-could make a difference between workers. With nobody else there, one after the other is done here.
+The shards, and with them the result, are the same for any number of workers: the plan holds all
+that could differ between them. Without other workers, this one runs all shards in turn.
 """
 
 import time
@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from app.core.jobs.queue import publish_notification
 from app.core.jobs.shards import (
-    Piece,
     ShardClaim,
-    State,
+    ShardCounts,
+    ShardSpec,
     claim_shard,
+    count_shards,
     finish_shard,
-    mark_present,
+    mark_done,
     offer_shards,
-    read_state,
     shards_by_worker,
     withdraw_shards,
 )
@@ -30,86 +30,89 @@ from app.core.platform.errors import WorkerCrashed
 from app.core.platform.resources import Resource
 from app.core.platform.tables import Shard
 from app.core.runtime import Runtime
-from worker.context import JobContext, Meter
+from worker.context import JobContext, ProgressReporter
 from worker.stages.artifacts import save_array, save_json
 
-_LOOK_SECONDS = 0.3
+_POLL_SECONDS = 0.3
 Advance = Callable[[int], None]
 
 
 class ShardFunction(Protocol):
-    def __call__(self, piece: Piece, advance: Advance) -> npt.NDArray[Any]:
-        """What the file of a piece is to hold; `advance` is told of rows as they are done."""
+    def __call__(self, shard: ShardSpec, advance: Advance) -> npt.NDArray[Any]:
+        """Returns the array of a shard; calls `advance` with the number of rows done."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShardedStage:
-    """A stage in pieces."""
-
     context: JobContext
     stage: str
     plan_key: str
     plan: dict[str, Any]  # all that another worker has to know
-    pieces: Sequence[Piece]
+    shards: Sequence[ShardSpec]
     needs: Resource
 
     def run(
-        self, make: ShardFunction, meter: Meter, *, overtaken: Callable[[], bool] = lambda: False
+        self,
+        compute: ShardFunction,
+        progress: ProgressReporter,
+        *,
+        superseded: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Until every piece has its file, or until it no longer matters."""
-        before = meter.completed
-        if len(self.pieces) < 2:  # nothing to share
-            self._alone(make, meter)
+        """Returns once every shard has its file, or once the result is `superseded`."""
+        before = progress.completed
+        if len(self.shards) < 2:  # nothing to share
+            self._run_alone(compute, progress)
             return
         self._offer()
-        while not overtaken():
-            state = self._look()
-            if before + state.rows_done > meter.completed:
-                meter.to(before + state.rows_done)
-                meter.checkpoint()
-            if state.open == 0:
+        while not superseded():
+            counts = self._count()
+            if before + counts.rows_done > progress.completed:
+                progress.advance_to(before + counts.rows_done)
+                progress.checkpoint()
+            if counts.open == 0:
                 break
-            if not self._do_one(make, meter):
-                # The workers that hold the rest are watched: one that hangs is ended, and its
-                # piece can be claimed here. So waiting for them does not mean to hang.
+            if not self._run_one(compute, progress):
+                # The other workers are supervised: a stalled one is killed, and its shard can be
+                # claimed here. So waiting for them is no stall.
                 report_activity()
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_POLL_SECONDS)
         self._withdraw()
 
-    def _alone(self, make: ShardFunction, meter: Meter) -> None:
+    def _run_alone(self, compute: ShardFunction, progress: ProgressReporter) -> None:
         storage = self.context.runtime.storage
-        for piece in self.pieces:
-            if storage.exists(piece.key):
-                meter.advance(piece.rows)
+        for shard in self.shards:
+            if storage.exists(shard.key):
+                progress.advance(shard.rows)
             else:
-                save_array(storage, piece.key, make(piece, meter.advance))
-                meter.checkpoint()
+                save_array(storage, shard.key, compute(shard, progress.advance))
+                progress.checkpoint()
 
     def _offer(self) -> None:
         context, job = self.context, self.context.job
         storage, settings = context.runtime.storage, context.runtime.settings
         save_json(storage, self.plan_key, self.plan)
-        present = {n for n, piece in enumerate(self.pieces) if storage.exists(piece.key)}
+        # An earlier attempt or another job may have made some of the files.
+        done = {number for number, shard in enumerate(self.shards) if storage.exists(shard.key)}
         with context.transaction() as session:
-            offer_shards(session, job, self.stage, self.plan_key, self.pieces, self.needs)
-            mark_present(session, job.id, self.stage, present)
+            offer_shards(session, job, self.stage, self.plan_key, self.shards, self.needs)
+            mark_done(session, job.id, self.stage, done)
             idle = count_idle(session, self.needs, settings.lease_seconds)
-        for _ in range(min(idle, len(self.pieces) - len(present) - 1)):
+        for _ in range(min(idle, len(self.shards) - len(done) - 1)):
             publish_notification(context.runtime.celery, job.id, self.needs)
 
-    def _look(self) -> State:
-        crashes = self.context.runtime.settings.max_crashes
+    def _count(self) -> ShardCounts:
+        max_crashes = self.context.runtime.settings.max_crashes
         with self.context.runtime.db.read() as session:
-            state = read_state(session, self.context.job.id, self.stage, crashes)
-        if state.spent:
+            counts = count_shards(session, self.context.job.id, self.stage, max_crashes)
+        if counts.failed:
             raise WorkerCrashed(
-                f"Workers died {crashes} times of the same part of the {self.stage} stage; "
-                "see their logs."
+                f"Workers crashed {max_crashes} times with the same shard of the {self.stage} "
+                "stage; see their logs."
             )
-        return state
+        return counts
 
-    def _do_one(self, make: ShardFunction, meter: Meter) -> bool:
-        """False if all that is left is in other hands."""
+    def _run_one(self, compute: ShardFunction, progress: ProgressReporter) -> bool:
+        """Returns False if other workers have claimed all open shards."""
         context, settings = self.context, self.context.runtime.settings
         with context.transaction() as session:
             shard = claim_shard(
@@ -117,13 +120,13 @@ class ShardedStage:
                 context.job.id,
                 self.stage,
                 worker=context.job.worker or "",
-                lease=settings.lease_seconds,
+                lease_seconds=settings.lease_seconds,
                 max_crashes=settings.max_crashes,
             )
         if shard is None:
             return False
         context.report_claim(ShardClaim.of(shard))
-        do_shard(context.runtime, shard, make, meter.advance)
+        run_shard(context.runtime, shard, compute, progress.advance)
         context.report_claim(None)
         return True
 
@@ -135,14 +138,14 @@ class ShardedStage:
         self.context.runtime.storage.delete(self.plan_key)
         if len(done) > 1:
             shares = ", ".join(f"{count} by {worker}" for worker, count in done.items())
-            self.context.log(f"Stage {self.stage} was shared: {shares}.")
+            self.context.log(f"Shards of the stage {self.stage}: {shares}.")
 
 
-def do_shard(runtime: Runtime, shard: Shard, make: ShardFunction, advance: Advance) -> None:
-    piece = Piece(shard.key, shard.first, shard.rows)
-    if runtime.storage.exists(piece.key):
-        advance(piece.rows)
+def run_shard(runtime: Runtime, row: Shard, compute: ShardFunction, advance: Advance) -> None:
+    shard = ShardSpec(row.key, row.first, row.rows)
+    if runtime.storage.exists(shard.key):
+        advance(shard.rows)
     else:
-        save_array(runtime.storage, piece.key, make(piece, advance))
+        save_array(runtime.storage, shard.key, compute(shard, advance))
     with runtime.db.write() as session:
-        finish_shard(session, ShardClaim.of(shard))
+        finish_shard(session, ShardClaim.of(row))

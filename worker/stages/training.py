@@ -1,4 +1,4 @@
-"""The trainer of a job: in this process, or in several if there are devices for them."""
+"""The trainer of a job, in this process or distributed over several GPUs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,11 @@ from temi.device import resolve_device
 from temi.training.head_partition import most_processes
 from temi.training.trainer import Trainer
 from worker.context import JobContext
-from worker.stages.training_processes import RankedTrainer, TrainingRun, ranked_trainer
+from worker.stages.training_processes import (
+    DistributedTrainer,
+    TrainingRun,
+    distributed_trainer,
+)
 
 
 @contextmanager
@@ -23,16 +27,16 @@ def open_trainer(
     features: npt.NDArray[np.float32],
     neighbors: npt.NDArray[np.int64],
     config: TrainConfig,
-) -> Iterator[Trainer | RankedTrainer]:
-    """In as many processes as are of use here."""
+) -> Iterator[Trainer | DistributedTrainer]:
+    """Yields a trainer that runs in as many processes as there are devices and heads for."""
     settings, job = context.runtime.settings, context.job
     processes = count_processes(settings, config)
     if processes == 1:
         with context.computing():  # reads all features to standardize and project them
-            alone = Trainer(features, neighbors, config, device=settings.device)
-        yield alone
+            trainer = Trainer(features, neighbors, config, device=settings.device)
+        yield trainer
         return
-    context.log(f"Trains in {processes} processes.")
+    context.log(f"Training in {processes} processes.")
     run = TrainingRun(
         settings=settings,
         features=_file_of(features),
@@ -41,20 +45,20 @@ def open_trainer(
         processes=processes,
         log_fields={"job_id": job.id, "fence": context.fence, "kind": job.kind, "stage": "train"},
     )
-    with ranked_trainer(run) as trainer:
-        yield trainer
+    with distributed_trainer(run) as distributed:
+        yield distributed
 
 
 def count_processes(settings: Settings, config: TrainConfig) -> int:
-    """As many as the setting says, or one a GPU, if there are heads for all of them."""
+    """Returns TEMI_TRAIN_PROCESSES or the number of GPUs, limited by the number of heads."""
     device = resolve_device(settings.device)
     gpus = torch.cuda.device_count() if device.type == "cuda" else 0
-    if device.index is not None:  # this one and no other
+    if device.index is not None:  # the setting names one GPU
         return 1
     wanted = settings.train_processes or max(1, gpus)
     return min(wanted, gpus or wanted, most_processes(config, device))
 
 
 def _file_of(array: npt.NDArray[Any]) -> str:
-    assert isinstance(array, np.memmap)  # as every stored array is
+    assert isinstance(array, np.memmap)  # `load_array` returns no other
     return str(array.filename)

@@ -1,8 +1,7 @@
-"""Training on all devices of this machine: a process each, and this one is the first of them.
+"""Distributed training on all devices of this machine: a process each; this one has rank 0.
 
-Only this process knows of the job. The others make the calls that it tells them to make, and end
-with it, however it ends. If one of them dies, this process dies too: that is a crash like any
-other, and the job goes on from its checkpoint.
+Only rank 0 knows the job. It sends its calls to the other processes, which end with it. If one of
+them dies, rank 0 exits too: the attempt counts as crashed, and the job resumes from its checkpoint.
 """
 
 import os
@@ -40,7 +39,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRun:
-    """What every process needs to know. Arrays are named by their files, not copied."""
+    """What every process needs. Arrays are passed as paths, to be memory-mapped."""
 
     settings: Settings
     features: str
@@ -56,7 +55,7 @@ class TrainingRun:
             torch.cuda.set_device(device)
         else:
             torch.set_num_threads(max(1, self.settings.threads // self.processes))
-        # All are on this machine, whatever its name may resolve to.
+        # All processes are on this machine, whatever its name resolves to.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         backend = "nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=store, rank=rank, world_size=self.processes)
@@ -67,31 +66,31 @@ class TrainingRun:
 
 
 @contextmanager
-def ranked_trainer(run: TrainingRun) -> Iterator["RankedTrainer"]:
+def distributed_trainer(run: TrainingRun) -> Iterator["DistributedTrainer"]:
     threads = torch.get_num_threads()
     store = TCPStore(_HOST, 0, is_master=True, wait_for_workers=False)
-    followers = _start_followers(run, store.port)
+    others = _start_processes(run, store.port)
     try:
-        with followers.needed():
+        with others.waiting_for_crash():
             trainer = run.trainer(0, store)
-        yield RankedTrainer(trainer, followers)
+        yield DistributedTrainer(trainer, others)
     except BaseException:
-        followers.kill()
+        others.kill()
         raise
     finally:
-        followers.dismiss()
+        others.stop()
         if dist.is_initialized():
             dist.destroy_process_group()
-        followers.join()
+        others.join()
         torch.set_num_threads(threads)
 
 
-class RankedTrainer:
-    """A trainer whose every call is made by all processes."""
+class DistributedTrainer:
+    """A trainer whose calls are made by all processes."""
 
-    def __init__(self, trainer: Trainer, followers: "Followers") -> None:
+    def __init__(self, trainer: Trainer, others: "OtherProcesses") -> None:
         self._trainer = trainer
-        self._followers = followers
+        self._others = others
         self.total_steps = trainer.total_steps
 
     @property
@@ -103,115 +102,117 @@ class RankedTrainer:
         return self._trainer.done
 
     def run(self, n_steps: int) -> TrainReport:
-        with self._followers.calling("run", n_steps):
+        with self._others.calling("run", n_steps):
             return self._trainer.run(n_steps)
 
     def report(self) -> TrainReport:
-        with self._followers.calling("report"):
+        with self._others.calling("report"):
             return self._trainer.report()
 
     def finish(self) -> ClusterModel:
-        with self._followers.calling("finish"):
+        with self._others.calling("finish"):
             return self._trainer.finish()
 
     def model(self, head: int) -> ClusterModel:
-        with self._followers.calling("model", head):
+        with self._others.calling("model", head):
             return self._trainer.model(head)
 
     def state(self) -> dict[str, Tensor]:
-        with self._followers.calling("state"):
+        with self._others.calling("state"):
             return self._trainer.state()
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        with self._followers.calling("load_state", {}):
+        with self._others.calling("load_state", {}):
             self._trainer.load_state(state)
 
 
-class Followers:
-    """The other processes, seen from the first."""
+class OtherProcesses:
+    """The processes with the ranks from 1, seen from rank 0."""
 
     def __init__(self, processes: list[BaseProcess], connections: list[Connection]) -> None:
         self._processes = processes
         self._connections = connections
-        self._dismissed = threading.Event()
-        # A collective call may wait for a dead process for ever, so a thread looks after them.
-        self._guard = threading.Thread(target=self._watch, name="ranks", daemon=True)
-        self._guard.start()
+        self._stopping = threading.Event()
+        # A collective call waits for a dead process without end, so a thread watches them.
+        self._watcher = threading.Thread(target=self._watch, name="training-processes", daemon=True)
+        self._watcher.start()
 
     @contextmanager
     def calling(self, method: str, *args: Any) -> Iterator[None]:
-        """The others make this call while the block makes it here."""
-        with self.needed():
+        """Sends a call to the others; the block makes the same call here."""
+        with self.waiting_for_crash():
             for connection in self._connections:
                 connection.send((method, args))
             yield
 
     @contextmanager
-    def needed(self) -> Iterator[None]:
-        """What fails in the block most likely does so because one of them died: then this process
-        is about to die, and nothing else is to be told of it."""
+    def waiting_for_crash(self) -> Iterator[None]:
+        """Delays an error of the block: most likely one of the others died, and then `_watch` ends
+        this process as crashed."""
         try:
             yield
         except (RuntimeError, OSError):
-            self._guard.join(_GRACE_SECONDS)
+            self._watcher.join(_GRACE_SECONDS)
             raise
 
-    def dismiss(self) -> None:
-        """They end after the call that they are in, if any."""
-        self._dismissed.set()
+    def stop(self) -> None:
+        """Closes the pipes: the others end after their current call."""
+        self._stopping.set()
         for connection in self._connections:
             connection.close()
 
     def kill(self) -> None:
-        self._dismissed.set()
+        self._stopping.set()
         for process in self._processes:
             process.kill()
 
     def join(self) -> None:
         for process in self._processes:
             process.join()
-        self._guard.join()
+        self._watcher.join()
 
     def _watch(self) -> None:
         watched = {process.sentinel: process for process in self._processes}
         ended = pipes.wait(watched)
-        if not self._dismissed.is_set():
+        if not self._stopping.is_set():
             process = next(process for handle, process in watched.items() if handle in ended)
             process.join()
-            log.error("rank_died", rank=process.name, exit_code=process.exitcode)
+            log.error("training_process_died", rank=process.name, exit_code=process.exitcode)
             os._exit(1)
 
 
-def _start_followers(run: TrainingRun, port: int) -> Followers:
+def _start_processes(run: TrainingRun, port: int) -> OtherProcesses:
     context = get_context("spawn")  # CUDA does not survive a fork
     processes: list[BaseProcess] = []
     connections: list[Connection] = []
     for rank in range(1, run.processes):
         theirs, ours = context.Pipe(duplex=False)
         arguments = (run, rank, port, theirs, os.getpid())
-        process = context.Process(target=follow, args=arguments, name=f"temi-rank-{rank}")
+        process = context.Process(target=run_rank, args=arguments, name=f"temi-rank-{rank}")
         process.start()
         theirs.close()
         processes.append(process)
         connections.append(ours)
-    return Followers(processes, connections)
+    return OtherProcesses(processes, connections)
 
 
-def follow(run: TrainingRun, rank: int, port: int, connection: Connection, parent_pid: int) -> None:
-    """The life of every process but the first."""
+def run_rank(
+    run: TrainingRun, rank: int, port: int, connection: Connection, parent_pid: int
+) -> None:
+    """The main function of the processes with the ranks from 1."""
     die_with_parent(parent_pid)
     configure_logging(run.settings)
     bind_process(**{**run.log_fields, "rank": rank, "pid": os.getpid()})
     try:
-        _follow(run, rank, port, connection)
+        _make_calls(run, rank, port, connection)
     except TemiError:
-        connection.poll(None)  # the first process finds the same and says it
+        connection.poll(None)  # rank 0 raises the same error and reports it
     except Exception:
         log.critical("uncaught_exception", exc_info=True)
         os._exit(1)
 
 
-def _follow(run: TrainingRun, rank: int, port: int, connection: Connection) -> None:
+def _make_calls(run: TrainingRun, rank: int, port: int, connection: Connection) -> None:
     trainer = run.trainer(rank, TCPStore(_HOST, port, is_master=False))
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Who this worker is and what it does just now, as the table of workers shows it."""
+"""The worker's row in the table of workers: what it is, which resources it has, what it does."""
 
 import os
 import platform
@@ -11,6 +11,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.core.jobs.workers import Identity, delete_expired, deregister, record_heartbeat
+from app.core.platform.db import Database
 from app.core.platform.resources import BFLOAT16
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
@@ -21,19 +22,19 @@ _BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 log = structlog.get_logger()
 
 
-class Presence:
-    """Set by whoever watches over a job, read by the thread that says hello."""
+class WorkerState:
+    """Written by the supervisors of jobs and shards, read by the heartbeat thread."""
 
     def __init__(self) -> None:
         self.job_id: str | None = None
         self.stage: str | None = None
-        self.declined: set[str] = set()
-        """Jobs that this worker has tried to help and could not."""
+        self.excluded_jobs: set[str] = set()
+        """Jobs whose shards this worker could not run."""
 
-    def working(self, job_id: str, stage: str | None = None) -> None:
+    def start_work(self, job_id: str, stage: str | None = None) -> None:
         self.job_id, self.stage = job_id, stage
 
-    def rest(self) -> None:
+    def end_work(self) -> None:
         self.job_id = self.stage = None
 
     @property
@@ -41,14 +42,15 @@ class Presence:
         return self.job_id is None
 
 
-presence = Presence()
-"""Of this process: it is one worker."""
+worker_state = WorkerState()
+"""A process is one worker."""
 
 
-def takes(settings: Settings) -> tuple[str, ...]:
-    """What the settings say, and jobs in bfloat16 if the hardware has instructions for it.
+def available_resources(settings: Settings) -> tuple[str, ...]:
+    """Returns `TEMI_WORKER_TAKES`, and bfloat16 if the hardware has instructions for it.
 
-    Without them a CPU gives the same numbers a hundred times slower: another worker is to do it.
+    Without them a CPU computes the same numbers a hundred times slower, so the jobs are left to
+    another worker.
     """
     return (*settings.worker_takes, BFLOAT16) if _has_bfloat16(settings) else settings.worker_takes
 
@@ -62,14 +64,14 @@ def identity(settings: Settings) -> Identity:
         name=worker_name(),
         host=socket.gethostname(),
         pid=os.getpid(),
-        takes=takes(settings),
+        takes=available_resources(settings),
         device=describe_device(settings),
         version=version("temi-service"),
     )
 
 
 def describe_device(settings: Settings) -> str:
-    """As the machine calls it: to ask torch would cost this process seconds and a GB."""
+    """Reads /proc: importing torch would cost this process seconds and a GB of memory."""
     found = [] if settings.device == "cpu" else _gpu_names()
     if settings.device != "auto":
         return f"{settings.device}: {', '.join(found)}" if found else settings.device
@@ -78,39 +80,40 @@ def describe_device(settings: Settings) -> str:
     return f"{_cpu_name()}, {settings.threads} threads"
 
 
-def heartbeat_while(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
-    """Now, and from a thread of its own with every heartbeat: a long job must not silence it."""
-    who = identity(runtime.settings)
-    if BFLOAT16 not in who.takes:
-        reason = f"{who.device} has no instructions for it"
-        log.info("bfloat16_jobs_not_taken", reason=reason)
+def start_heartbeat(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
+    """Records a heartbeat now and at every interval, in a thread: also during a long job."""
+    worker = identity(runtime.settings)
+    if BFLOAT16 not in worker.takes:
+        log.info("bfloat16_not_supported", device=worker.device)
 
     def loop() -> None:
         while True:
             try:
                 with runtime.db.write() as session:
-                    record_heartbeat(session, who, job_id=presence.job_id, stage=presence.stage)
+                    record_heartbeat(
+                        session, worker, job_id=worker_state.job_id, stage=worker_state.stage
+                    )
                     delete_expired(session, runtime.settings.lease_seconds)
             except SQLAlchemyError as error:
-                log.warning("heartbeat_not_recorded", reason=str(error))
+                log.warning("worker_heartbeat_failed", reason=str(error))
             if stopping.wait(runtime.settings.heartbeat_seconds):
                 return
 
-    thread = threading.Thread(target=loop, name="presence", daemon=True)
+    thread = threading.Thread(target=loop, name="heartbeat", daemon=True)
     thread.start()
     return thread
 
 
-def leave(runtime: Runtime) -> None:
+def deregister_worker(db: Database) -> None:
     try:
-        with runtime.db.write() as session:
+        with db.write() as session:
             deregister(session, worker_name())
-    except SQLAlchemyError as error:  # the others will forget it
-        log.warning("goodbye_not_said", reason=str(error))
+    except SQLAlchemyError as error:  # the other workers delete the row once it has expired
+        log.warning("deregistration_failed", reason=str(error))
 
 
 def _has_bfloat16(settings: Settings) -> bool:
-    """GPUs have had it since 2020; of a CPU the kernel knows."""
+    """GPUs have had it since 2020; for a CPU the kernel lists its instructions."""
     if settings.device != "cpu" and _gpu_names():
         return True
     try:
@@ -137,7 +140,7 @@ def _cpu_name() -> str:
 
 
 def _field(text: str, name: str) -> str | None:
-    """The value of the first line `name: value`."""
+    """Returns the value of the first line `name: value`."""
     for line in text.splitlines():
         key, _, value = line.partition(":")
         if key.strip() == name:

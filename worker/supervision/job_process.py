@@ -1,10 +1,8 @@
-"""The process that does a job's work. It may be killed at any instruction."""
+"""The process that runs a job. It may be killed at any instruction."""
 
-import importlib
 import os
+import pkgutil
 import sys
-import threading
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 import structlog
@@ -22,32 +20,23 @@ from app.core.runtime import Runtime
 from app.core.storage import raise_if_full
 from temi.errors import InvalidConfig, TemiError, UnknownBackbone, WeightsUnavailable
 from worker.context import (
-    AliveReporter,
+    ActivityReporter,
     JobContext,
     ShardClaimChanged,
-    Sign,
     StageBegan,
     StageEvent,
 )
+from worker.jobs import ENTRIES
 from worker.supervision import processes
+from worker.supervision.stalls import LivenessSignal
 
-Message = Progress | StageEvent | ShardClaimChanged | Sign | dict[str, object]
-"""Progress, stages, shards while it goes well; at the end of a hopeless job, its error."""
+Message = Progress | StageEvent | ShardClaimChanged | LivenessSignal | dict[str, object]
+"""Progress, stages and shards while the job runs; at the end of a failed job, its error."""
 
 _TEMI_CODES: dict[type[TemiError], str] = {
     InvalidConfig: "invalid_config",
     UnknownBackbone: "unknown_backbone",
     WeightsUnavailable: "weights_unavailable",
-}
-# By name: most of them bring torch in, which takes seconds and a GB that the others save.
-_KINDS = {
-    "ingest": ("worker.jobs.ingest", "run_ingest"),
-    "cluster": ("worker.jobs.cluster", "run_cluster"),
-    "sweep": ("worker.jobs.sweep", "run_sweep"),
-    "finetune": ("worker.jobs.finetune", "run_finetune"),
-    "predict": ("worker.jobs.predict", "run_predict"),
-    "map": ("worker.jobs.map", "run_map"),
-    "export": ("worker.jobs.export", "run_export"),
 }
 log = structlog.get_logger()
 
@@ -63,7 +52,7 @@ def main(
     except Exception as error:
         processes.exit_if_outage(error)
         log.critical("uncaught_exception", exc_info=True)
-        sys.exit(1)  # multiprocessing would print what is no line of the log
+        sys.exit(1)  # multiprocessing would print a traceback that is no line of the log
 
 
 def _main(runtime: Runtime, job_id: str, fence: int, connection: Connection) -> None:
@@ -71,43 +60,32 @@ def _main(runtime: Runtime, job_id: str, fence: int, connection: Connection) -> 
         job = session.get_one(Job, job_id)
     bind_process(kind=job.kind, request_id=job.request_id, trace_id=trace_id_of(job.traceparent))
 
-    send = locked_send(connection)
+    send = processes.locked_send(connection)
 
-    def tell(news: StageEvent) -> None:
-        _log_stage(news)
-        send(news)
+    def on_stage_event(event: StageEvent) -> None:
+        _log_stage(event)
+        send(event)
 
-    listen_to_activity(AliveReporter(send))
-    error = _run(JobContext(runtime, job, fence, send, tell, send, send))
+    listen_to_activity(ActivityReporter(send))
+    error = _run(JobContext(runtime, job, fence, send, on_stage_event, send, send))
     listen_to_activity(None)
     if error is not None:
         send(error)
     connection.close()
 
 
-def locked_send(connection: Connection) -> Callable[[object], None]:
-    """Threads that read ahead report, too, and two messages must not mix."""
-    lock = threading.Lock()
-
-    def send(message: object) -> None:
-        with lock:
-            connection.send(message)
-
-    return send
-
-
-def _log_stage(news: StageEvent) -> None:
-    bind_process(stage=news.stage)
-    if isinstance(news, StageBegan):
+def _log_stage(event: StageEvent) -> None:
+    bind_process(stage=event.stage)
+    if isinstance(event, StageBegan):
         log.info("stage_started")
     else:
-        log.info("stage_ended", seconds=round(news.seconds, 3), skipped=news.skipped)
+        log.info("stage_ended", seconds=round(event.seconds, 3), skipped=event.skipped)
 
 
 def _run(context: JobContext) -> dict[str, object] | None:
-    """The error that ends the job, if trying again would not help; crashes are let through."""
+    """Returns the error that ends the job; raises what another attempt may not run into."""
     try:
-        _work(context)
+        _run_entry(context)
     except LeaseLost as error:
         log.warning("lease_lost", detail=error.detail)
     except StorageUnavailable:
@@ -117,21 +95,20 @@ def _run(context: JobContext) -> dict[str, object] | None:
     except TemiError as error:
         return {"code": _TEMI_CODES.get(type(error), "invalid_input"), "detail": str(error)}
     except OperationalError:
-        raise  # another attempt may be luckier
+        raise
     except MemoryError:
         return {"code": "out_of_memory", "detail": "The worker has too little memory for this job."}
-    except Exception as error:  # a bug must end in a job that says so
+    except Exception as error:  # a bug must end in a failed job that shows it
         log.error("job_failed", exc_info=True)
         return {"code": "internal_error", "detail": f"{type(error).__name__}: {error}"[:500]}
     return None
 
 
-def _work(context: JobContext) -> None:
+def _run_entry(context: JobContext) -> None:
     try:
-        module, function = _KINDS[context.job.kind]
-        work = getattr(importlib.import_module(module), function)
+        run = pkgutil.resolve_name(ENTRIES[context.job.kind])
         adopt_libraries()
-        work(context)
+        run(context)
     except OSError as error:
         raise_if_full(error)
         raise

@@ -1,4 +1,4 @@
-"""Looks every few seconds for what is due: jobs to ring the bell for, messages to send."""
+"""Threads that repeat every `TEMI_MAINTENANCE_SECONDS`: notifications, webhooks, cleanup."""
 
 import threading
 from collections.abc import Callable
@@ -6,40 +6,43 @@ from collections.abc import Callable
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.core.jobs.lifecycle import due_for_notification
+from app.core.jobs.kinds import KINDS
+from app.core.jobs.notifications import due_for_notification
 from app.core.jobs.queue import publish_notification
-from app.core.jobs.shards import waiting_shard
+from app.core.jobs.shards import find_claimable_shard
 from app.core.jobs.webhooks import send_due
-from app.core.platform.resources import needs_of
+from app.core.platform.errors import StorageUnavailable
 from app.core.runtime import Runtime
-from worker.supervision.cleaner import Cleaner
-from worker.supervision.heartbeat import presence
+from app.core.storage.deletion.cleanup import Cleanup
+from worker.supervision.heartbeat import worker_state
 from worker.supervision.metrics import metrics
 
 log = structlog.get_logger()
 
 
 def republish_due_jobs(runtime: Runtime) -> int:
-    """Hints for jobs that wait or whose worker fell silent."""
+    """Publishes notifications for jobs that wait or whose lease has expired."""
     with runtime.db.write() as session:
         due = due_for_notification(session)
     for job in due:
-        publish_notification(runtime.celery, job.id, needs_of(job.kind))
+        publish_notification(runtime.celery, job.id, KINDS[job.kind].resource)
     return len(due)
 
 
-def notify_helpers(runtime: Runtime) -> bool:
-    """A worker with nothing to do rings once for pieces of others' jobs, whoever then takes one:
-    as many messages go out as there are idle workers."""
+def notify_of_shard(runtime: Runtime) -> bool:
+    """Publishes one notification if this worker is idle and a shard waits.
+
+    Any worker may receive it: there are as many notifications as idle workers.
+    """
     settings = runtime.settings
-    if not presence.idle:
+    if not worker_state.idle:
         return False
     with runtime.db.read() as session:
-        shard = waiting_shard(
+        shard = find_claimable_shard(
             session,
             settings.worker_takes,
             max_crashes=settings.max_crashes,
-            beside=presence.declined,
+            excluded_jobs=worker_state.excluded_jobs,
         )
     if shard is None:
         return False
@@ -47,24 +50,40 @@ def notify_helpers(runtime: Runtime) -> bool:
     return True
 
 
+class Cleaner:
+    """One round of the storage's cleanup a call. Several may run side by side."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._cleanup = Cleanup(runtime.db, runtime.storage, runtime.settings)
+
+    def __call__(self) -> int:
+        try:
+            deleted = self._cleanup.run()
+        except (OSError, StorageUnavailable) as error:  # the next round tries again
+            log.warning("cleanup_failed", reason=str(error))
+            return 0
+        if deleted:
+            log.info("files_deleted", files=deleted)
+        return deleted
+
+
 def start_republisher(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
-    """Any number of sweepers may run: which of them sends a hint is decided by the database."""
+    """Every worker runs one: the database decides which of them publishes a notification."""
 
-    def look() -> int:
-        return republish_due_jobs(runtime) + notify_helpers(runtime)
+    def publish() -> int:
+        return republish_due_jobs(runtime) + notify_of_shard(runtime)
 
-    return _start("republisher", look, runtime, stopping)
+    return _start("republisher", publish, runtime, stopping)
 
 
 def start_webhook_sender(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
-    """Webhooks, in a thread of their own: a slow receiver must not keep jobs waiting."""
+    """Runs in a thread of its own, so that a slow receiver does not delay jobs."""
     return _start(
         "webhook_sender", lambda: send_due(runtime.db, runtime.settings), runtime, stopping
     )
 
 
 def start_cleaner(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
-    """Files that nothing refers to any more."""
     return _start("cleaner", Cleaner(runtime), runtime, stopping)
 
 

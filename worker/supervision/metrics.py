@@ -1,4 +1,4 @@
-"""What this worker has done, for Prometheus: an address of its own, for it has no API."""
+"""Prometheus metrics of a worker, served on its own port."""
 
 import structlog
 from prometheus_client import (
@@ -13,7 +13,7 @@ from prometheus_client import (
 from app.core.platform.settings import Settings
 from app.core.platform.version import build_info
 
-# From a stage whose artifacts are nearly there to a fine-tuning over night.
+# From a stage that is nearly done to a fine-tuning overnight.
 _SECONDS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0)
 log = structlog.get_logger()
 
@@ -24,30 +24,30 @@ class WorkerMetrics:
         by_stage = ["kind", "stage"]
         self.stage_seconds = Histogram(
             "temi_worker_stage_seconds",
-            "A stage that was done, from its start to its end.",
+            "Duration of stages that were run.",
             by_stage,
             buckets=_SECONDS,
             registry=registry,
         )
         self.stages_skipped = Counter(
             "temi_worker_stages_skipped",
-            "Stages whose result was there.",
+            "Stages that were skipped because their result existed.",
             by_stage,
             registry=registry,
         )
         self.items = Counter(
-            "temi_worker_items", "Images, or training steps, done.", by_stage, registry=registry
+            "temi_worker_items", "Images or training steps processed.", by_stage, registry=registry
         )
         self.attempts = Counter(
             "temi_worker_attempts",
-            "Tries at a job by how they ended: succeeded, failed, cancelled, crashed, released or "
-            "lost to another worker.",
+            "Attempts at jobs by outcome: succeeded, failed, cancelled, crashed, released (the "
+            "worker stopped) or lost (the lease expired).",
             ["kind", "outcome"],
             registry=registry,
         )
         self.shards = Counter(
             "temi_worker_shards",
-            "Pieces of other workers' jobs that this one has done.",
+            "Shards of other workers' jobs that this worker has run.",
             ["stage"],
             registry=registry,
         )
@@ -61,7 +61,7 @@ class WorkerMetrics:
         )
         self.maintenance_runs = Counter(
             "temi_worker_maintenance_runs",
-            "Rounds of the maintenance threads.",
+            "Runs of the maintenance threads.",
             ["task", "result"],
             registry=registry,
         )
@@ -69,16 +69,15 @@ class WorkerMetrics:
         build_info(registry, "worker")
 
     def serve(self, settings: Settings) -> None:
-        """Answers in a thread of its own, also while a job runs. Jobs matter more than figures:
-        an address that is taken is no reason not to work."""
+        """Serves in a thread, also while a job runs. The worker runs even if the port is taken."""
         host, port = settings.metrics_host, settings.metrics_port
         if not port:
             return
         try:
             start_http_server(port, host, self.registry)
         except OSError as error:
-            log.error("metrics_not_served", host=host, port=port, reason=str(error))
+            log.error("metrics_server_failed", host=host, port=port, reason=str(error))
 
 
 metrics = WorkerMetrics()
-"""Of this process: it is one worker."""
+"""A process is one worker."""

@@ -1,8 +1,9 @@
-"""The processes that a worker watches over."""
+"""Child processes of a worker: how they are started and killed, and how they end in an outage."""
 
 import multiprocessing
 import os
 import sys
+import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -14,14 +15,17 @@ from sqlalchemy.exc import OperationalError
 from app.core.platform.db import is_gone
 from app.core.platform.errors import StorageUnavailable
 
-OUTAGE = 75  # the exit code of one that could go on if only database and storage were there
+OUTAGE_EXIT_CODE = 75  # the process could go on if database and storage were reachable
 log = structlog.get_logger()
 
 
 def start(
     target: Callable[..., None], *arguments: Any, name: str
 ) -> tuple[BaseProcess, Connection]:
-    """The process, and what it says; it is given the other end and our pid as last arguments."""
+    """Starts a process; returns it and the pipe with its messages.
+
+    The process gets the other end of the pipe and our pid as its last arguments.
+    """
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=target, args=(*arguments, theirs, os.getpid()), name=name)
@@ -30,17 +34,28 @@ def start(
     return process, ours
 
 
-def end(process: BaseProcess) -> None:
+def kill(process: BaseProcess) -> None:
     if process.is_alive():
         process.kill()
     process.join()
 
 
+def locked_send(connection: Connection) -> Callable[[object], None]:
+    """Returns a `send` for several threads, whose messages must not mix."""
+    lock = threading.Lock()
+
+    def send(message: object) -> None:
+        with lock:
+            connection.send(message)
+
+    return send
+
+
 def exit_if_outage(error: Exception) -> None:
-    """From within such a process: nobody is to blame, and another attempt may be luckier."""
+    """In a child: exits with a code that counts as no crash, so the work is tried again."""
     if isinstance(error, OperationalError) and is_gone(error):
-        log.warning("database_gone", reason=str(error.orig))
-        sys.exit(OUTAGE)
+        log.warning("database_unavailable", reason=str(error.orig))
+        sys.exit(OUTAGE_EXIT_CODE)
     if isinstance(error, StorageUnavailable):
-        log.warning("storage_gone", reason=error.detail)
-        sys.exit(OUTAGE)
+        log.warning("storage_unavailable", reason=error.detail)
+        sys.exit(OUTAGE_EXIT_CODE)

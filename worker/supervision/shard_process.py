@@ -1,10 +1,10 @@
-"""The process that helps with another worker's job, piece after piece. It may be killed any time.
+"""The process that runs shards of another worker's job. It may be killed at any instruction.
 
-It writes nothing but the files of the pieces and that they are done: the job is not its own.
+It writes only the files of the shards and that they are done: another worker holds the job.
 """
 
-import importlib
 import os
+import pkgutil
 import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from app.core.jobs.lifecycle import Progress, one_waits
+from app.core.jobs.lifecycle import Progress, has_claimable_job
 from app.core.jobs.shards import ShardClaim, claim_shard
 from app.core.platform.activity import listen_to_activity, report_activity
 from app.core.platform.logs import adopt_libraries, bind_process, configure_logging
@@ -21,20 +21,20 @@ from app.core.platform.settings import Settings
 from app.core.platform.tables import Job, Shard
 from app.core.platform.tracing import trace_id_of
 from app.core.runtime import Runtime
-from worker.context import AliveReporter, JobContext, ShardClaimChanged, Sign
+from worker.context import ActivityReporter, JobContext, ShardClaimChanged
 from worker.stages.artifacts import load_json
-from worker.stages.sharded_stage import ShardFunction, do_shard
+from worker.stages.sharded_stage import ShardFunction, run_shard
 from worker.supervision import processes
-from worker.supervision.heartbeat import takes
-from worker.supervision.job_process import locked_send
+from worker.supervision.heartbeat import available_resources
+from worker.supervision.stalls import LivenessSignal
 
-Message = ShardClaimChanged | Sign | dict[str, object]
-"""Which piece it works on, and that it gets on; at the end of help that was of no use, why."""
+Message = ShardClaimChanged | LivenessSignal | dict[str, object]
+"""The shard that it runs, and signs of progress; at the end of a failed process, its error."""
 
-_NO_FENCE = -1  # whatever it tried to write of the job would be void
-_TASKS = {
-    "embed": ("worker.stages.embedding_shards", "embedder"),
-    "mine": ("worker.stages.neighbor_shards", "miner"),
+_NO_FENCE = -1  # writes about the job have no effect
+_PREPARE = {  # by the task that a stage's plan names
+    "embed": "worker.stages.embedding_shards:prepare_embed_shard",
+    "mine": "worker.stages.neighbor_shards:prepare_mine_shard",
 }
 log = structlog.get_logger()
 
@@ -45,61 +45,61 @@ def main(
     die_with_parent(parent_pid)
     configure_logging(settings)
     bind_process(pid=os.getpid())
-    send = locked_send(connection)
-    listen_to_activity(AliveReporter(send))
+    send = processes.locked_send(connection)
+    listen_to_activity(ActivityReporter(send))
     try:
-        help_with(Runtime(settings), shard_id, worker, send)
+        run_shards(Runtime(settings), shard_id, worker, send)
     except Exception as error:
         processes.exit_if_outage(error)
-        # The job's own worker will find it, too, and say it.
-        log.warning("help_given_up", exc_info=True)
+        # The worker that holds the job runs the shard itself and reports the same error.
+        log.warning("shard_failed", exc_info=True)
         send({"detail": f"{type(error).__name__}: {error}"})
         sys.exit(0)
 
 
-def help_with(
+def run_shards(
     runtime: Runtime, shard_id: str, worker: str, send: Callable[[Message], None]
 ) -> None:
-    """As long as there are pieces of this job and no job of its own waits."""
+    """Runs this shard and more of its stage, until none is left or a job waits for this worker."""
     with runtime.db.read() as session:
         first = session.get_one(Shard, shard_id)
         job = session.get_one(Job, first.job_id)
     bind_process(job_id=job.id, kind=job.kind, stage=first.stage)
     bind_process(request_id=job.request_id, trace_id=trace_id_of(job.traceparent))
     context = JobContext(runtime, job, _NO_FENCE, _ignore, on_shard_claim=send, on_liveness=send)
-    plan, make = first.plan, maker(context, first)
+    plan, compute = first.plan, load_shard_function(context, first)
     shard: Shard | None = first
     while shard is not None:
         if shard.plan != plan:
-            plan, make = shard.plan, maker(context, shard)
-        do_shard(runtime, shard, make, lambda _rows: report_activity())
-        shard = _next(runtime, shard, worker)
+            plan, compute = shard.plan, load_shard_function(context, shard)
+        run_shard(runtime, shard, compute, lambda _rows: report_activity())
+        shard = _claim_next(runtime, shard, worker)
         context.report_claim(ShardClaim.of(shard) if shard is not None else None)
 
 
-def maker(context: JobContext, shard: Shard) -> ShardFunction:
+def load_shard_function(context: JobContext, shard: Shard) -> ShardFunction:
+    """Returns the function that computes shards by the plan of this one."""
     plan: dict[str, Any] = load_json(context.runtime.storage, shard.plan)
-    module, function = _TASKS[plan["task"]]
-    prepare = getattr(importlib.import_module(module), function)
+    prepare = pkgutil.resolve_name(_PREPARE[plan["task"]])
     adopt_libraries()
-    made: ShardFunction = prepare(context, shard.stage, plan)
-    return made
+    function: ShardFunction = prepare(context, shard.stage, plan)
+    return function
 
 
-def _next(runtime: Runtime, shard: Shard, worker: str) -> Shard | None:
+def _claim_next(runtime: Runtime, shard: Shard, worker: str) -> Shard | None:
     settings = runtime.settings
     with runtime.db.write() as session:
-        if one_waits(session, takes(settings)):
+        if has_claimable_job(session, available_resources(settings)):
             return None
         return claim_shard(
             session,
             shard.job_id,
             shard.stage,
             worker=worker,
-            lease=settings.lease_seconds,
+            lease_seconds=settings.lease_seconds,
             max_crashes=settings.max_crashes,
         )
 
 
 def _ignore(_progress: Progress) -> None:
-    """The job's own worker tells how far the job is."""
+    """The worker that holds the job reports its progress."""

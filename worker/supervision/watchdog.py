@@ -1,4 +1,4 @@
-"""Ends a job's process in time even if whoever watches over it hangs in a call to the database."""
+"""Kills a job's process in time even if its supervisor hangs in a call to the database."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class Watchdog:
-    """Calls `on_timeout` once nobody has fed it for `seconds`; used as a context manager."""
+    """Calls `on_timeout` if `reset` was not called for `seconds`; a context manager."""
 
     def __init__(self, seconds: float, on_timeout: Callable[[], None]) -> None:
         self._seconds = seconds

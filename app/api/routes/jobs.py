@@ -1,4 +1,4 @@
-"""Jobs: start, watch, cancel, try again, delete."""
+"""Jobs: create, get, list, cancel, retry, delete, logs, curves, events."""
 
 import asyncio
 import hashlib
@@ -26,15 +26,10 @@ from app.api.http.pagination import ListingDep
 from app.core.jobs import finished as finished_jobs
 from app.core.jobs import lifecycle as jobs
 from app.core.jobs.limits import check_memory, check_open_jobs
-from app.core.jobs.requests.base import JobRequest
-from app.core.jobs.requests.cluster import ClusterRequest
-from app.core.jobs.requests.export import ExportRequest
-from app.core.jobs.requests.finetune import FinetuneRequest
-from app.core.jobs.requests.map import MapRequest
-from app.core.jobs.requests.predict import PredictRequest
-from app.core.jobs.requests.sweep import SweepRequest
+from app.core.jobs.requests.job_create import JobCreate
 from app.core.jobs.webhooks import check_webhook_url
 from app.core.platform import idempotency
+from app.core.platform.db import Database
 from app.core.platform.tables import FINAL, Job, JobCurve, JobLog
 from app.core.runtime import Runtime
 from app.core.storage.deletion.retention import delete_unless_retained
@@ -47,18 +42,10 @@ router = APIRouter(
 )
 _POLL_SECONDS = 0.5
 _EVENT_ID = re.compile(r"[0-9]{1,18}")
-_REQUESTS: dict[str, type[JobRequest]] = {
-    "cluster": ClusterRequest,
-    "sweep": SweepRequest,
-    "finetune": FinetuneRequest,
-    "predict": PredictRequest,
-    "map": MapRequest,
-    "export": ExportRequest,
-}
 
 
 def accepted(response: Response, job: schemas.Job) -> None:
-    """Long work is always answered like this."""
+    """Sets the headers of a 202 response that starts a job."""
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     response.headers["Retry-After"] = "1"
 
@@ -77,34 +64,30 @@ JobDep = Annotated[Job, Depends(load_job)]
     "",
     status_code=202,
     responses=responses(404, 409, 422, 429),
-    summary="Start a job",
+    summary="Create a job",
 )
 def create_job(
-    body: schemas.JobCreate,
+    body: JobCreate,
     response: Response,
     runtime: RuntimeDep,
     tenant: TenantDep,
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> schemas.Job:
     """`cluster` embeds the dataset's images, mines neighbors, trains the heads, and registers a
-    model and a clustering. Whatever an earlier job on the same images has computed is used
-    again."""
+    model and a clustering. Results of earlier jobs on the same images are reused."""
     job = accept_job(runtime, tenant, idempotency_key, body)
     accepted(response, job)
     return job
 
 
-def accept_job(
-    runtime: Runtime, tenant: str, key: str | None, body: schemas.JobCreate
-) -> schemas.Job:
+def accept_job(runtime: Runtime, tenant: str, key: str | None, body: JobCreate) -> schemas.Job:
     request_hash = hashlib.sha256(b"jobs" + body.model_dump_json().encode()).hexdigest()
     check_webhook_url(runtime.settings, body.webhook_url)
-    request = _REQUESTS[body.kind](**body.model_dump(exclude={"kind"}))
-    request.check(runtime.settings)
+    body.check(runtime.settings)
 
     def create(session: Session) -> dict[str, Any]:
         check_open_jobs(session, tenant, runtime.settings)
-        row = request.create(session, tenant)
+        row = body.create(session, tenant)
         check_memory(row, runtime.settings)
         return schemas.Job.of(row).model_dump(mode="json")
 
@@ -131,7 +114,7 @@ def list_jobs(
     return listing.page(query, Job.id, schemas.Job.of, descending=True)
 
 
-@router.get("/{job_id}", responses=responses(404), summary="Look at a job")
+@router.get("/{job_id}", responses=responses(404), summary="Get a job")
 def read_job(job: JobDep) -> schemas.Job:
     return schemas.Job.of(job)
 
@@ -143,8 +126,8 @@ def read_job(job: JobDep) -> schemas.Job:
     summary="Cancel a job",
 )
 def cancel_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> schemas.Job:
-    """A waiting job is cancelled at once, a running one within seconds. What it has computed
-    stays and is used again by the next job on the same images."""
+    """A queued job is cancelled at once, a running one within seconds. What it has computed is
+    reused by the next job on the same images."""
     with runtime.db.write() as session:
         job = jobs.cancel(session, tenant, job_id)
     return schemas.Job.of(job)
@@ -154,13 +137,13 @@ def cancel_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> schemas
     "/{job_id}:retry",
     status_code=202,
     responses=responses(404, 409, 429),
-    summary="Try a failed or cancelled job again",
+    summary="Retry a failed or cancelled job",
 )
 def retry_job(
     response: Response, runtime: RuntimeDep, tenant: TenantDep, job_id: JobId
 ) -> schemas.Job:
-    """The same job is queued again and goes on from what it has saved. `not_retryable` if it has
-    succeeded, if its dataset has changed since, or if its upload was refused and is not kept."""
+    """Queues the same job again; it resumes from what it has saved. Fails with `not_retryable` if
+    the job has succeeded, its dataset has changed since, or its upload was refused and deleted."""
     with runtime.db.write() as session:
         check_open_jobs(session, tenant, runtime.settings)
         row = finished_jobs.retry_job(session, runtime.storage, tenant, job_id)
@@ -174,8 +157,8 @@ def retry_job(
     "/{job_id}", status_code=204, responses=responses(404, 409), summary="Delete a finished job"
 )
 def delete_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> None:
-    """With its log, its curves and its intermediate files. What it made (clusterings, models,
-    exports) stays."""
+    """Deletes the job with its log, curves and intermediate files. Its results (clusterings,
+    models, exports) stay."""
     with runtime.db.write() as session:
         leftovers = finished_jobs.delete_job(session, tenant, job_id)
     delete_unless_retained(runtime.db, runtime.storage, leftovers)
@@ -185,16 +168,16 @@ def delete_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> None:
     "/{job_id}/logs",
     response_model=schemas.Page[schemas.JobLogLine],
     responses=responses(404),
-    summary="List the lines of its log, oldest first",
+    summary="List the lines of a job's log, oldest first",
 )
 def list_logs(
     listing: ListingDep,
     job: JobDep,
     after: Annotated[
-        int, Query(ge=0, lt=2**31, description="Only lines after the one of this number.")
+        int, Query(ge=0, lt=2**31, description="Only lines with a higher number.")
     ] = 0,
 ) -> dict[str, Any]:
-    """While the job runs and after. To follow it, ask again with `after`."""
+    """Works during and after the run. To follow the log, repeat with `after`."""
     query = select(JobLog).where(JobLog.job_id == job.id, JobLog.number > after)
     return listing.page(query, JobLog.number, schemas.JobLogLine.of)
 
@@ -203,14 +186,12 @@ def list_logs(
     "/{job_id}/curves",
     response_model=schemas.Page[schemas.JobCurvePoint],
     responses=responses(404),
-    summary="List the points of its training curves by step",
+    summary="List the points of a job's training curves, by step",
 )
 def list_curves(
     listing: ListingDep,
     job: JobDep,
-    after: Annotated[
-        int, Query(ge=-1, lt=2**31, description="Only points after the one of this step.")
-    ] = -1,
+    after: Annotated[int, Query(ge=-1, lt=2**31, description="Only points of later steps.")] = -1,
 ) -> dict[str, Any]:
     query = select(JobCurve).where(JobCurve.job_id == job.id, JobCurve.step > after)
     return listing.page(query, JobCurve.step, schemas.JobCurvePoint.of)
@@ -221,17 +202,17 @@ def list_curves(
     dependencies=[EventStreamLimit],
     response_class=EventSourceResponse,
     responses=responses(404),
-    summary="Follow a job as it goes",
+    summary="Stream the events of a job",
 )
 async def job_events(
     runtime: RuntimeDep,
     job: JobDep,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Server-sent events: `progress` while it runs, `status` when its status changes, each with
-    the whole job as data. The stream ends with the job. A client that reconnects with
-    `Last-Event-ID` is told only what is newer. The stream also ends when this process of the
-    service stops; another one goes on with it."""
+    """Server-sent events: `progress` while the job runs, `status` when its status changes, each
+    with the whole job as data. The stream ends with the job. A client that reconnects with
+    `Last-Event-ID` gets only newer events. The stream also ends when this API process stops;
+    reconnect to continue."""
     seen = _version_of(last_event_id)
     status = job.status if seen else None
     row: Job | None = job
@@ -248,14 +229,14 @@ async def job_events(
         if row.status in FINAL or runtime.stopping.is_set():
             return
         await asyncio.sleep(_POLL_SECONDS)
-        row = await run_in_threadpool(_reload, runtime, job.id)
+        row = await run_in_threadpool(_reload, runtime.db, job.id)
 
 
 def _version_of(event_id: str | None) -> int:
-    """0, as if none were given, for what is no id of ours."""
+    """Returns 0 for a missing or invalid id."""
     return int(event_id) if event_id and _EVENT_ID.fullmatch(event_id) else 0
 
 
-def _reload(runtime: Runtime, job_id: str) -> Job | None:
-    with runtime.db.read() as session:
+def _reload(db: Database, job_id: str) -> Job | None:
+    with db.read() as session:
         return session.get(Job, job_id)

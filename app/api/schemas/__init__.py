@@ -5,7 +5,6 @@ from app.api.schemas.common import *  # noqa: F403
 from app.api.schemas.datasets import *  # noqa: F403
 from app.api.schemas.exports import *  # noqa: F403
 from app.api.schemas.inference_protocol import *  # noqa: F403
-from app.api.schemas.job_requests import *  # noqa: F403
 from app.api.schemas.jobs import *  # noqa: F403
 from app.api.schemas.models import *  # noqa: F403
 from app.api.schemas.operations import *  # noqa: F403

@@ -6,9 +6,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from app.api.schemas.common import ErrorInfo, shown_fields, to_time
+from app.core.jobs.kinds import KindName
 from app.core.platform import tables
 
-JobKind = Literal["ingest", "cluster", "sweep", "finetune", "predict", "map", "export"]
 JobStatus = Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"]
 
 
@@ -35,7 +35,7 @@ class JobEstimate(BaseModel):
 
 class Job(BaseModel):
     id: str = Field(examples=["job_01k9z3m4q5r6s7t8v9w0x1y2z3"])
-    kind: JobKind
+    kind: KindName
     status: JobStatus
     dataset_id: str
     config: dict[str, Any] = Field(description="The configuration, fixed when the job was created.")

@@ -1,4 +1,4 @@
-"""What can be done with a job that has ended: try it again, or remove all trace of it."""
+"""Retrying and deleting jobs that have ended."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from app.core.platform.tables import FINAL, Dataset, DatasetIssue, Image, Job
 from app.core.storage import Storage
 from app.core.storage.keys import job_folder
 
-_MAY_PASS = (
+_RETRYABLE = (
     "worker_crashed",
     "stalled",
     "storage_full",
@@ -26,21 +26,21 @@ _MAY_PASS = (
 )
 
 
-def may_pass(error: Mapping[str, Any] | None) -> bool:
-    """Whether another try may go better: no error means that the job was cancelled."""
-    return error is None or error.get("code") in _MAY_PASS
+def is_retryable(error: Mapping[str, Any] | None) -> bool:
+    """Returns whether a retry may succeed; no error means that the job was cancelled."""
+    return error is None or error.get("code") in _RETRYABLE
 
 
 def retry_job(session: Session, storage: Storage, tenant: str, job_id: str) -> Job:
-    """Queue a job that failed or was cancelled again; what it has saved is used again."""
+    """Queues a failed or cancelled job again; it resumes from what is saved."""
     dataset_id = get_job(session, tenant, job_id).dataset_id
     dataset = get_dataset(session, tenant, dataset_id, lock=True)
-    # Now nobody else can open it again. Whoever ends an open job has it locked and may be waiting
-    # for the dataset, so an open one must not be waited for.
+    # The lock on the dataset keeps others from reopening the job. A transaction that ends an open
+    # job has locked it and may wait for the dataset, so do not wait for the lock of an open job.
     _check_finished(get_job(session, tenant, job_id))
     job = get_job(session, tenant, job_id, lock=True)
     if job.status == "succeeded":
-        raise NotRetryable("The job has succeeded; start a new one.")
+        raise NotRetryable("The job has succeeded; create a new one.")
     if job.kind == "ingest":
         _prepare_ingest(session, storage, dataset, job)
     else:
@@ -51,9 +51,9 @@ def retry_job(session: Session, storage: Storage, tenant: str, job_id: str) -> J
 
 
 def delete_job(session: Session, tenant: str, job_id: str) -> list[str]:
-    """Its row and records. What it made (clusterings, models, exports) stays.
+    """Deletes the row and its records. Its results (clusterings, models, exports) stay.
 
-    Returns the keys and folders in the storage that are of no use once this is committed.
+    Returns the keys and folders in the storage to delete after the commit.
     """
     job = get_job(session, tenant, job_id, lock=True)
     _check_finished(job)
@@ -63,30 +63,30 @@ def delete_job(session: Session, tenant: str, job_id: str) -> list[str]:
 
 def _check_finished(job: Job) -> None:
     if job.status not in FINAL:
-        raise JobUnfinished(f"The job is {job.status}; wait for its end or cancel it.")
+        raise JobUnfinished(f"The job is {job.status}; wait until it has ended, or cancel it.")
 
 
 def _check_unchanged(dataset: Dataset, job: Job) -> None:
     if dataset.status != "ready":
         raise NotRetryable("The dataset is not ready; wait for its ingest job.")
-    # An export tells of a clustering's revision, whatever has become of the dataset since.
+    # An export reads a revision of a clustering, which does not depend on the dataset's images.
     if job.kind != "export" and dataset.fingerprint != job.dataset_fingerprint:
-        raise NotRetryable("The dataset's images have changed since; start a new job.")
+        raise NotRetryable("The dataset's images have changed since; create a new job.")
 
 
 def _prepare_ingest(session: Session, storage: Storage, dataset: Dataset, job: Job) -> None:
-    """The dataset as if the images were being sent for the first time."""
+    """Restores the dataset to its state before the ingest."""
     first = job.config["first_position"]
     key = job.config["source"].get("key")
     if key is not None and not storage.exists(key):
-        raise NotRetryable("The upload is no longer kept; send the images again.")
+        raise NotRetryable("The upload has been deleted; send the images again.")
     try:
         check_unused(session, dataset)
     except DatasetInUse as error:
         raise NotRetryable(error.detail) from error
     later = select(Image.id).where(Image.dataset_id == dataset.id, Image.position >= first)
     if session.scalar(later.limit(1)) is not None:
-        raise NotRetryable("The dataset has got other images since; send the rest again.")
+        raise NotRetryable("The dataset has new images since; send the missing images again.")
     session.execute(
         delete(DatasetIssue).where(
             DatasetIssue.dataset_id == dataset.id, DatasetIssue.position >= first

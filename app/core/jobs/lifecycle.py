@@ -1,11 +1,10 @@
-"""The life of a job in the database: created, claimed, kept alive, finished, found again.
+"""The life cycle of a job's row: created, claimed, renewed, finished, released, cancelled.
 
-A worker that has claimed a job holds a fence number. Each write of a running job names that
-number and the write is void if another worker has claimed since, so a worker that was thought
-dead can do no harm when it wakes up.
+A claim gives the worker a fence number. Each write of a running job names it and has no effect if
+another worker has claimed the job since, so a worker that lost its lease can do no harm.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,34 +23,24 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session, aliased
 
 from app.core.datasets.rows import abandon_ingest
-from app.core.jobs.fairness import add_tenant, note_turn, tenants_in_turn
+from app.core.jobs.fairness import add_tenant, record_turn, tenants_in_turn
+from app.core.jobs.kinds import KINDS, kinds_for
 from app.core.jobs.records import add_log
-from app.core.jobs.webhooks import announce_end
+from app.core.jobs.webhooks import add_delivery
 from app.core.platform import tracing
 from app.core.platform.audit import acting_key_id
 from app.core.platform.clock import db_now
 from app.core.platform.errors import JobFinished, LeaseLost, NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.logs import current_request_id
-from app.core.platform.resources import BFLOAT16, EVERYTHING, kinds_for
-from app.core.platform.tables import FINAL, OPEN, Dataset, Job, Shard
+from app.core.platform.resources import ALL_RESOURCES, BFLOAT16
+from app.core.platform.tables import FINAL, Dataset, Job, Shard
 
 CANCELLED = {"code": "cancelled", "detail": "The job was cancelled."}
-STAGES = {
-    "ingest": ["ingest"],
-    "cluster": ["embed", "mine", "train", "evaluate", "register"],
-    "sweep": ["embed", "mine", "sweep"],
-    "finetune": ["embed", "mine", "finetune", "evaluate", "register"],
-    "predict": ["embed", "evaluate", "register"],
-    "map": ["embed", "mine", "project"],
-    "export": ["export"],
-}
-_NOTIFY_BACKOFF = 60.0  # seconds at most between two messages for one waiting job
-_NOTIFICATIONS_A_ROUND = 32
 
 
 class JobOptions(Protocol):
-    """What the sender of any job may ask for."""
+    """The options that every job has."""
 
     @property
     def priority(self) -> int: ...
@@ -62,7 +51,7 @@ class JobOptions(Protocol):
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a running job is. `checkpoint` says that work was saved since the last report."""
+    """The progress of a stage. `checkpoint`: work was saved since the last report."""
 
     stage: str
     completed: int
@@ -90,7 +79,7 @@ def create_job(
         dataset_id=dataset.id,
         dataset_fingerprint=dataset.fingerprint,
         config=config,
-        stages=STAGES[kind],
+        stages=list(KINDS[kind].stages),
         priority=request.priority if request else 0,
         webhook_url=request.webhook_url if request else None,
         request_id=current_request_id(),
@@ -101,13 +90,13 @@ def create_job(
     session.add(job)
     session.flush()
     if config.get("precision") == BFLOAT16:
-        line = "Waits for a worker whose hardware has instructions for bfloat16; see /v1/workers."
+        line = "The job waits for a worker with hardware for bfloat16; see /v1/workers."
         add_log(session, job.id, line)
     return job
 
 
 def get_job(session: Session, tenant: str, job_id: str, *, lock: bool = False) -> Job:
-    """As it is now. With `lock`, nobody else changes it before this transaction ends."""
+    """Returns the current row, with `lock` locked until the transaction ends."""
     query = select(Job).where(Job.id == job_id, Job.tenant == tenant)
     job = session.scalar(
         query.with_for_update() if lock else query, execution_options={"populate_existing": True}
@@ -117,54 +106,50 @@ def get_job(session: Session, tenant: str, job_id: str, *, lock: bool = False) -
     return job
 
 
-def claim(session: Session, job_id: str, *, worker: str, lease_seconds: float) -> Job | None:
-    """Take this job if it waits, or if its worker has been silent for a whole lease."""
-    return _claim(session, job_id, worker, lease_seconds)
-
-
 def claim_next(
     session: Session,
     *,
     worker: str,
     lease_seconds: float,
-    takes: Collection[str] = EVERYTHING,
+    resources: Collection[str] = ALL_RESOURCES,
 ) -> Job | None:
-    """Take the next job that waits or was left behind: of the tenant whose turn it is the most
-    urgent one, the oldest of several."""
-    other, kinds = aliased(Job), kinds_for(takes)
-    best = _claimable_by(other, takes).order_by(other.priority.desc(), other.id).limit(1)
+    """Claims the next job that is queued or whose lease has expired: of the tenant whose turn it
+    is, the job with the highest priority, the oldest of several."""
+    other, kinds = aliased(Job), kinds_for(resources)
+    best = _claimable_with(other, resources).order_by(other.priority.desc(), other.id).limit(1)
     for tenant in tenants_in_turn(session, kinds):
         chosen = (
             best.where(other.tenant == tenant)
-            .with_for_update(skip_locked=True)  # another worker has just chosen the ones it skips
+            .with_for_update(skip_locked=True)  # another worker is claiming the locked ones
             .scalar_subquery()
         )
-        job = _claim(session, chosen, worker, lease_seconds)
+        job = claim(session, chosen, worker=worker, lease_seconds=lease_seconds)
         if job is not None:
             return job
     return None
 
 
-def one_waits(session: Session, takes: Collection[str]) -> bool:
-    """Whether `claim_next` would find a job."""
-    return session.scalar(_claimable_by(Job, takes).limit(1)) is not None
+def has_claimable_job(session: Session, resources: Collection[str]) -> bool:
+    """Returns whether `claim_next` would find a job."""
+    return session.scalar(_claimable_with(Job, resources).limit(1)) is not None
 
 
-def _claimable_by(job: type[Job], takes: Collection[str]) -> Select[str]:
-    found = select(job.id).where(_claimable(job), job.kind.in_(kinds_for(takes)))
-    if BFLOAT16 in takes:
+def _claimable_with(job: type[Job], resources: Collection[str]) -> Select[str]:
+    found = select(job.id).where(_claimable(job), job.kind.in_(kinds_for(resources)))
+    if BFLOAT16 in resources:
         return found
     return found.where(func.coalesce(job.config["precision"].as_string(), "") != BFLOAT16)
 
 
 def _claimable(job: type[Job]) -> ColumnElement[bool]:
-    orphaned = and_(job.status.in_(["running", "cancelling"]), job.lease_until < db_now())
-    return or_(job.status == "queued", orphaned)
+    expired = and_(job.status.in_(["running", "cancelling"]), job.lease_until < db_now())
+    return or_(job.status == "queued", expired)
 
 
-def _claim(
-    session: Session, job_id: str | ScalarSelect[str], worker: str, lease_seconds: float
+def claim(
+    session: Session, job_id: str | ScalarSelect[str], *, worker: str, lease_seconds: float
 ) -> Job | None:
+    """Claims this job if it is queued or its lease has expired."""
     job = session.scalar(
         update(Job)
         .where(Job.id == job_id, _claimable(Job))
@@ -183,7 +168,7 @@ def _claim(
         .execution_options(synchronize_session=False, populate_existing=True)
     )
     if job is not None:
-        note_turn(session, job.tenant)
+        record_turn(session, job.tenant)
         add_log(session, job.id, f"Claimed by {worker} (attempt {job.fence}).")
     return job
 
@@ -191,13 +176,13 @@ def _claim(
 def heartbeat(
     session: Session, job_id: str, fence: int, *, lease_seconds: float, progress: Progress | None
 ) -> str:
-    """Keep the lease, tell the progress; returns the status, which may have become cancelling."""
+    """Renews the lease and stores the progress; returns the status: running or cancelling."""
     values: dict[str, Any] = {
         "lease_until": db_now() + lease_seconds,
         "notify_at": db_now() + lease_seconds,
     }
     if progress is not None:
-        values |= _shown(progress) | {"version": Job.version + 1}
+        values |= _columns(progress) | {"version": Job.version + 1}
         if progress.checkpoint:
             values["crashes"] = 0
     return _fenced(session, job_id, fence, values)
@@ -213,7 +198,7 @@ def finish(
     error: dict[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """The final state, in one transaction with whatever the caller writes of the outcome."""
+    """Writes the final status. The caller writes the results in the same transaction."""
     values = {
         "status": status,
         "result": result,
@@ -221,14 +206,14 @@ def finish(
         "finished_at": db_now(),
         "lease_until": 0.0,
         "version": Job.version + 1,
-        **_shown(progress),
+        **_columns(progress),
     }
     _fenced(session, job_id, fence, values)
     _close(session, session.get_one(Job, job_id, populate_existing=True))
 
 
 def release(session: Session, job_id: str, fence: int, *, crashed: bool) -> None:
-    """Give a job back, to be taken up again where its artifacts end."""
+    """Queues a claimed job again; the next attempt uses the artifacts of this one."""
     values = {
         "status": case((Job.status == "running", "queued"), else_=Job.status),
         "crashes": Job.crashes + int(crashed),
@@ -239,14 +224,14 @@ def release(session: Session, job_id: str, fence: int, *, crashed: bool) -> None
     }
     _fenced(session, job_id, fence, values)
     if crashed:
-        line = "The process that did the work died; another attempt goes on from what is saved."
+        line = "The job's process died; the next attempt resumes from what is saved."
         add_log(session, job_id, line, "warning")
     else:
-        add_log(session, job_id, "Given back by a worker that stops.")
+        add_log(session, job_id, "Released by a worker that stops.")
 
 
 def check_fence(session: Session, job_id: str, fence: int) -> None:
-    """Guard a transaction of a running job: locks the row, so no claim can pass it."""
+    """Locks the row of a running job, so that it cannot be claimed before the commit."""
     _fenced(session, job_id, fence, {"fence": Job.fence})
 
 
@@ -256,12 +241,12 @@ def record_timing(
     job = session.get_one(Job, job_id)
     timing = {"seconds": round(seconds, 3), "skipped": skipped}
     _fenced(session, job_id, fence, {"timings": {**job.timings, stage: timing}})
-    did = "skipped, for its result was there" if skipped else "ended"
+    did = "skipped, its result exists" if skipped else "ended"
     add_log(session, job_id, f"Stage {stage} {did} ({seconds:.1f} s).")
 
 
 def cancel(session: Session, tenant: str, job_id: str) -> Job:
-    """At once if it waits; if it runs, its worker reads the flag at its next heartbeat."""
+    """Ends a queued job at once; a running job is ended at its worker's next heartbeat."""
     job = get_job(session, tenant, job_id)
     if job.status in FINAL and job.status != "cancelled":
         raise JobFinished(f"The job has already {job.status}; there is nothing to cancel.")
@@ -283,33 +268,8 @@ def cancel(session: Session, tenant: str, job_id: str) -> Job:
     return job
 
 
-def due_for_notification(session: Session) -> Sequence[Job]:
-    """Jobs whose next message is due: waiting ones with back-off, orphaned ones at once."""
-    open_job = Job.status.in_(OPEN)
-    due = (
-        select(Job.id)
-        .where(open_job, Job.notify_at <= db_now())
-        .order_by(Job.notify_at, Job.id)  # one with a thousand jobs keeps no other waiting
-        .limit(_NOTIFICATIONS_A_ROUND)
-        .with_for_update(skip_locked=True)  # a locked row keeps no other waiting
-        .cte("due")  # not a subquery: PostgreSQL may evaluate one again for every row
-    )
-    backoff: ColumnElement[float] = case(
-        (Job.notifications >= 4, _NOTIFY_BACKOFF), else_=5.0 * (Job.notifications + 1)
-    )
-    return session.scalars(
-        update(Job)
-        .where(
-            Job.id.in_(select(due.c.id)), Job.notify_at <= db_now()
-        )  # again: a sweeper may have been first
-        .values(notifications=Job.notifications + 1, notify_at=db_now() + backoff)
-        .returning(Job)
-        .execution_options(synchronize_session=False)
-    ).all()
-
-
 def _close(session: Session, job: Job) -> None:
-    """What belongs to every end of a job, in the transaction that writes it."""
+    """Does what every end of a job needs, in the transaction that writes it."""
     session.execute(delete(Shard).where(Shard.job_id == job.id))
     if job.kind == "ingest" and job.status != "succeeded":
         abandon_ingest(session, job.dataset_id, job.error or CANCELLED)
@@ -318,14 +278,12 @@ def _close(session: Session, job: Job) -> None:
         add_log(session, job.id, line, "error")
     else:
         add_log(session, job.id, f"{job.status.capitalize()}.")
-    announce_end(session, job)
+    add_delivery(session, job)
 
 
-def _shown(progress: Progress | None) -> dict[str, Any]:
-    if progress is None:
-        return {}
-    columns = ("stage", "completed", "total", "failed", "rate")
-    return {name: getattr(progress, name) for name in columns}
+def _columns(progress: Progress | None) -> dict[str, Any]:
+    names = ("stage", "completed", "total", "failed", "rate")
+    return {} if progress is None else {name: getattr(progress, name) for name in names}
 
 
 def _fenced(session: Session, job_id: str, fence: int, values: dict[str, Any]) -> str:
@@ -337,5 +295,5 @@ def _fenced(session: Session, job_id: str, fence: int, values: dict[str, Any]) -
         .execution_options(synchronize_session=False)
     )
     if status is None:
-        raise LeaseLost(f"Job {job_id} is no longer held with fence {fence}.")
+        raise LeaseLost(f"The lease of job {job_id} with fence {fence} was lost.")
     return status

@@ -1,9 +1,7 @@
-"""Celery as a bell: a message says `look at this job`, the database says what is true.
+"""Celery as a notification channel: a message wakes a worker, the database says which job is next.
 
-There is a queue for each resource, so that a message about a job reaches a worker that takes it.
+There is a queue per resource, so that a notification reaches a worker that can run the job.
 """
-
-from collections.abc import Iterable
 
 import structlog
 from celery import Celery
@@ -13,16 +11,16 @@ from kombu.exceptions import OperationalError
 from app.core.platform.settings import Settings
 
 RUN_JOB = "temi.run_job"
-_BEFORE = "temi"  # the only queue of version 0.1, whose processes may still send to it
 log = structlog.get_logger()
 
 
 def make_celery(settings: Settings) -> Celery:
+    queues = [_queue(queue_name(resource)) for resource in settings.worker_takes]
     celery = Celery("temi", broker=settings.broker_url)
     celery.conf.update(
         task_ignore_result=True,
-        task_default_queue=_BEFORE,
-        task_queues=[_queue(name) for name in queue_names(settings.worker_takes)],
+        task_default_queue=queues[0].name,
+        task_queues=queues,
         worker_prefetch_multiplier=1,
         worker_enable_remote_control=False,
         worker_hijack_root_logger=False,
@@ -34,18 +32,16 @@ def make_celery(settings: Settings) -> Celery:
     return celery
 
 
-def queue_names(takes: Iterable[str]) -> list[str]:
-    """What a worker that takes these resources listens to."""
-    return [_BEFORE, *(f"{_BEFORE}.{resource}" for resource in takes)]
+def queue_name(resource: str) -> str:
+    return f"temi.{resource}"
 
 
-def publish_notification(celery: Celery, job_id: str, needs: str) -> None:
-    """Best effort: a lost message costs seconds, for the sweeper sends another."""
-    (queue,) = queue_names([needs])[1:]
+def publish_notification(celery: Celery, job_id: str, resource: str) -> None:
+    """Logs a failure: a lost notification delays the job by seconds, until it is republished."""
     try:
-        celery.send_task(RUN_JOB, args=[job_id], queue=_queue(queue), retry=False)
+        celery.send_task(RUN_JOB, args=[job_id], queue=_queue(queue_name(resource)), retry=False)
     except (OperationalError, OSError) as error:
-        log.warning("notification_not_sent", job_id=job_id, reason=str(error))
+        log.warning("notification_failed", job_id=job_id, reason=str(error))
 
 
 def check_broker(celery: Celery) -> None:
@@ -65,7 +61,7 @@ def _transport_options(settings: Settings) -> dict[str, object]:
             "socket_timeout": 10,
             "socket_connect_timeout": 5,
             "visibility_timeout": 3600,
-            "max_retries": 1,  # a request must not wait for a broker that is gone
+            "max_retries": 1,  # a request must not wait for an unreachable broker
             "interval_start": 0,
         }
     folders = {name: settings.broker_dir / name for name in ("messages", "control")}

@@ -1,4 +1,4 @@
-"""What waits and what runs, read from indexes alone: also 10,000 old jobs cost milliseconds."""
+"""Statistics of the queue, read from indexes only: 10,000 old jobs cost milliseconds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from app.core.platform.tables import Job, WebhookDelivery
 
 
 @dataclass(frozen=True)
-class Group:
-    """Jobs of a kind and status; how long ago the first of them was queued."""
+class JobGroup:
+    """Jobs of a kind and status, and the age of the oldest."""
 
     kind: str
     status: str
@@ -25,17 +25,17 @@ class RunningJob:
     kind: str
     stage: str | None
     rate: float | None
-    lease_left: float  # seconds; below zero, its worker has been silent for a whole lease
+    lease_left: float  # seconds; negative if the lease has expired
 
 
 @dataclass(frozen=True)
 class QueueStats:
-    groups: Sequence[Group]
+    groups: Sequence[JobGroup]
     running: Sequence[RunningJob]
     webhooks_waiting: int
     notified_seconds: float | None
-    """How long the message that was due last is overdue; below zero, workers have just looked.
-    None if nothing waits."""
+    """How long the latest notification is overdue; negative if workers have just published it,
+    None if no job is queued."""
 
     @property
     def queued(self) -> int:
@@ -62,7 +62,7 @@ def read_queue_stats(session: Session) -> QueueStats:
     waiting = select(func.count()).select_from(WebhookDelivery)
     due = session.scalar(select(func.max(Job.notify_at)).where(Job.status == "queued"))
     return QueueStats(
-        groups=[Group(*row[:3], oldest_seconds=max(0.0, now - row[3])) for row in groups],
+        groups=[JobGroup(*row[:3], oldest_seconds=max(0.0, now - row[3])) for row in groups],
         running=[RunningJob(*row[:3], lease_left=row[3] - now) for row in running],
         webhooks_waiting=session.scalar(waiting.where(WebhookDelivery.status == "waiting")) or 0,
         notified_seconds=None if due is None else now - due,

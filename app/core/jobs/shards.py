@@ -1,8 +1,8 @@
-"""Pieces of a running job that any worker may do: offered, claimed, kept, done.
+"""Shards of a running job's stage, which any worker may run: offered, claimed, renewed, finished.
 
 The rules are those of jobs: a claim raises the fence and sets a lease by the database's clock,
-every later write names the fence, and a piece whose lease has run out is claimed again. The
-worker that holds the job makes the plan, and removes it when all pieces are done.
+every later write names the fence, and a shard whose lease has expired is claimed again. The
+worker that holds the job offers the shards, and withdraws them when all are done.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,12 +15,12 @@ from app.core.platform.clock import db_now
 from app.core.platform.tables import Job, Shard
 
 _OPEN = Shard.done_at.is_(None)
-_ALIVE = ("queued", "running")  # a job that waits for its next worker can be helped meanwhile
+_RUNNABLE = ("queued", "running")  # also while the job waits for its next worker
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Rows of a stage, and the key of the file that is to hold what becomes of them."""
+class ShardSpec:
+    """The rows of a shard, and the key of the file for its result."""
 
     key: str
     first: int
@@ -29,8 +29,6 @@ class Piece:
 
 @dataclass(frozen=True)
 class ShardClaim:
-    """A claim of a shard."""
-
     shard_id: str
     fence: int
 
@@ -40,20 +38,20 @@ class ShardClaim:
 
 
 @dataclass(frozen=True)
-class State:
-    """How far the shards of a stage are together."""
+class ShardCounts:
+    """The progress of a stage's shards."""
 
     open: int
     rows_done: int
-    spent: int  # open, but too many workers have died of them
+    failed: int  # open, but workers crashed too often with them
 
 
 def offer_shards(
-    session: Session, job: Job, stage: str, plan: str, pieces: Sequence[Piece], needs: str
+    session: Session, job: Job, stage: str, plan: str, shards: Sequence[ShardSpec], needs: str
 ) -> None:
-    """By the holder of the job. The same plan that is already there goes on as it is."""
+    """Replaces the shards of the stage unless they are the same. For the holder of the job."""
     stored = select(Shard.plan, Shard.key).where(_of(job.id, stage)).order_by(Shard.number)
-    if [tuple(row) for row in session.execute(stored)] == [(plan, p.key) for p in pieces]:
+    if [tuple(row) for row in session.execute(stored)] == [(plan, spec.key) for spec in shards]:
         return
     withdraw_shards(session, job.id, stage)
     session.execute(
@@ -67,92 +65,102 @@ def offer_shards(
                 "needs": needs,
                 "priority": job.priority,
                 "plan": plan,
-                **vars(piece),
+                **vars(spec),
             }
-            for number, piece in enumerate(pieces)
+            for number, spec in enumerate(shards)
         ],
     )
 
 
 def withdraw_shards(session: Session, job_id: str, stage: str) -> None:
-    """Whoever still works on one of them learns it at the next heartbeat."""
+    """Workers that still run one of them lose its lease at their next heartbeat."""
     session.execute(delete(Shard).where(_of(job_id, stage)))
 
 
-def mark_present(session: Session, job_id: str, stage: str, present: Collection[int]) -> None:
-    """Done is what has its file: an earlier attempt, or another job, may have made it."""
+def mark_done(session: Session, job_id: str, stage: str, numbers: Collection[int]) -> None:
+    """Sets these shards, whose files exist, to done and the others to open."""
     done = _of(job_id, stage) & Shard.done_at.is_not(None)
     before = set(session.scalars(select(Shard.number).where(done)))
-    for number in sorted(before ^ set(present)):
+    for number in sorted(before ^ set(numbers)):
         session.execute(
             update(Shard)
             .where(_of(job_id, stage), Shard.number == number)
-            .values(done_at=db_now() if number in present else None, lease_until=0.0)
+            .values(done_at=db_now() if number in numbers else None, lease_until=0.0)
         )
 
 
 def claim_shard(
-    session: Session, job_id: str, stage: str, *, worker: str, lease: float, max_crashes: int
+    session: Session,
+    job_id: str,
+    stage: str,
+    *,
+    worker: str,
+    lease_seconds: float,
+    max_crashes: int,
 ) -> Shard | None:
-    """The next one of this stage. Those that nobody has died of come first."""
-    chosen = _waiting(max_crashes).where(_of(job_id, stage, _Other))
-    return _claim(session, chosen, worker, lease, max_crashes)
+    """Claims the next shard of this stage; those with the fewest crashes come first."""
+    chosen = _claimable_shards(max_crashes).where(_of(job_id, stage, _Other))
+    return _claim(session, chosen, worker, lease_seconds, max_crashes)
 
 
 def claim_any_shard(
     session: Session,
-    takes: Collection[str],
+    resources: Collection[str],
     *,
     worker: str,
-    lease: float,
+    lease_seconds: float,
     max_crashes: int,
-    beside: Collection[str] = (),
+    excluded_jobs: Collection[str] = (),
 ) -> Shard | None:
-    """One of the tenant that is helped least, of its most urgent job; none of `beside`."""
-    chosen = _waiting_of_any(takes, max_crashes, beside)
-    return _claim(session, chosen, worker, lease, max_crashes)
+    """Claims a shard of the tenant with the fewest running shards, of its most urgent job."""
+    chosen = _claimable_of_any_job(resources, max_crashes, excluded_jobs)
+    return _claim(session, chosen, worker, lease_seconds, max_crashes)
 
 
-def waiting_shard(
-    session: Session, takes: Collection[str], *, max_crashes: int, beside: Collection[str] = ()
+def find_claimable_shard(
+    session: Session,
+    resources: Collection[str],
+    *,
+    max_crashes: int,
+    excluded_jobs: Collection[str] = (),
 ) -> Shard | None:
-    """What `claim_any_shard` would take, without taking it."""
-    chosen = _waiting_of_any(takes, max_crashes, beside)
+    """Returns the shard that `claim_any_shard` would claim."""
+    chosen = _claimable_of_any_job(resources, max_crashes, excluded_jobs)
     return session.get(Shard, session.scalar(chosen) or "")
 
 
-def keep_shard(session: Session, held: ShardClaim, lease: float) -> bool:
-    """A heartbeat; False if it is no longer ours, or if the job is over.
+def renew_shard(session: Session, claim: ShardClaim, lease_seconds: float) -> bool:
+    """Renews the lease; returns False if it was lost or the job has ended.
 
-    One that has just been done is still ours: whoever did it is about to say so.
+    Also for a shard that was just finished: its process is about to report that.
     """
-    job = select(Job.status).where(Job.id == Shard.job_id).scalar_subquery()
-    return _change(session, held, job.in_(_ALIVE), lease_until=db_now() + lease)
+    status = select(Job.status).where(Job.id == Shard.job_id).scalar_subquery()
+    return _update(session, claim, status.in_(_RUNNABLE), lease_until=db_now() + lease_seconds)
 
 
-def finish_shard(session: Session, held: ShardClaim) -> bool:
-    """False if another worker has claimed it since; its file is as good as ours."""
-    return _change(session, held, _OPEN, done_at=db_now())
+def finish_shard(session: Session, claim: ShardClaim) -> bool:
+    """Returns False if another worker has claimed the shard since; both files are the same."""
+    return _update(session, claim, _OPEN, done_at=db_now())
 
 
-def release_shard(session: Session, held: ShardClaim, *, crashed: bool) -> bool:
-    return _change(session, held, _OPEN, lease_until=0.0, crashes=Shard.crashes + int(crashed))
+def release_shard(session: Session, claim: ShardClaim, *, crashed: bool) -> bool:
+    return _update(session, claim, _OPEN, lease_until=0.0, crashes=Shard.crashes + int(crashed))
 
 
-def read_state(session: Session, job_id: str, stage: str, max_crashes: int) -> State:
-    idle = and_(_OPEN, Shard.lease_until < db_now())
+def count_shards(session: Session, job_id: str, stage: str, max_crashes: int) -> ShardCounts:
+    unclaimed = and_(_OPEN, Shard.lease_until < db_now())
     found = session.execute(
         select(
             func.count().filter(_OPEN),
             func.coalesce(func.sum(Shard.rows).filter(~_OPEN), 0),
-            func.count().filter(idle, _deaths(Shard) >= max_crashes),
+            func.count().filter(unclaimed, _crashes(Shard) >= max_crashes),
         ).where(_of(job_id, stage))
     ).one()
-    return State(*(int(value) for value in found))
+    return ShardCounts(*(int(value) for value in found))
 
 
 def shards_by_worker(session: Session, job_id: str, stage: str) -> dict[str, int]:
-    """How many each worker has done."""
+    """Returns the number of shards that each worker has finished."""
     rows = session.execute(
         select(Shard.worker, func.count())
         .where(_of(job_id, stage), Shard.done_at.is_not(None), Shard.worker.is_not(None))
@@ -169,57 +177,59 @@ def _of(job_id: str, stage: str, shard: type[Shard] = Shard) -> ColumnElement[bo
     return and_(shard.job_id == job_id, shard.stage == stage)
 
 
-def _deaths(shard: type[Shard]) -> ColumnElement[int]:
-    """A lease that has run out without a word is one more."""
+def _crashes(shard: type[Shard]) -> ColumnElement[int]:
+    """An expired lease that was not released counts as a crash."""
     return shard.crashes + case((shard.lease_until > 0, 1), else_=0)
 
 
 def _claimable(shard: type[Shard], max_crashes: int) -> ColumnElement[bool]:
-    return and_(shard.done_at.is_(None), shard.lease_until < db_now(), _deaths(shard) < max_crashes)
+    return and_(
+        shard.done_at.is_(None), shard.lease_until < db_now(), _crashes(shard) < max_crashes
+    )
 
 
-_ORDER = (_Other.priority.desc(), _Other.job_id, _deaths(_Other), _Other.number)
+_ORDER = (_Other.priority.desc(), _Other.job_id, _crashes(_Other), _Other.number)
 
 
-def _waiting(max_crashes: int) -> Select[str]:
+def _claimable_shards(max_crashes: int) -> Select[str]:
     return (
         select(_Other.id)
         .join(Job, Job.id == _Other.job_id)
-        .where(_claimable(_Other, max_crashes), Job.status.in_(_ALIVE))
+        .where(_claimable(_Other, max_crashes), Job.status.in_(_RUNNABLE))
         .order_by(*_ORDER)
         .limit(1)
     )
 
 
-def _waiting_of_any(
-    takes: Collection[str], max_crashes: int, beside: Collection[str]
+def _claimable_of_any_job(
+    resources: Collection[str], max_crashes: int, excluded_jobs: Collection[str]
 ) -> Select[str]:
-    """First of the tenants for whom the fewest pieces are being done."""
-    held, owner = aliased(Shard), aliased(Job)
-    helped = (
-        select(owner.tenant, func.count().label("pieces"))
-        .join(held, held.job_id == owner.id)
-        .where(held.done_at.is_(None), held.lease_until >= db_now())
+    """Orders by the number of shards that run for the tenant."""
+    claimed, owner = aliased(Shard), aliased(Job)
+    running = (
+        select(owner.tenant, func.count().label("shards"))
+        .join(claimed, claimed.job_id == owner.id)
+        .where(claimed.done_at.is_(None), claimed.lease_until >= db_now())
         .group_by(owner.tenant)
         .subquery()
     )
-    waiting = _waiting(max_crashes).outerjoin(helped, helped.c.tenant == Job.tenant)
-    chosen = waiting.where(_Other.needs.in_(takes), _Other.job_id.not_in(beside))
-    return chosen.order_by(None).order_by(func.coalesce(helped.c.pieces, 0), *_ORDER)
+    waiting = _claimable_shards(max_crashes).outerjoin(running, running.c.tenant == Job.tenant)
+    chosen = waiting.where(_Other.needs.in_(resources), _Other.job_id.not_in(excluded_jobs))
+    return chosen.order_by(None).order_by(func.coalesce(running.c.shards, 0), *_ORDER)
 
 
 def _claim(
-    session: Session, chosen: Select[str], worker: str, lease: float, max_crashes: int
+    session: Session, chosen: Select[str], worker: str, lease_seconds: float, max_crashes: int
 ) -> Shard | None:
-    # Another worker has just chosen the ones that are skipped.
+    # Locked rows are being claimed by another worker.
     free = chosen.with_for_update(skip_locked=True, of=_Other).scalar_subquery()
     return session.scalar(
         update(Shard)
         .where(Shard.id == free, _claimable(Shard, max_crashes))
         .values(
-            crashes=_deaths(Shard),
+            crashes=_crashes(Shard),
             fence=Shard.fence + 1,
-            lease_until=db_now() + lease,
+            lease_until=db_now() + lease_seconds,
             worker=worker,
         )
         .returning(Shard)
@@ -227,12 +237,12 @@ def _claim(
     )
 
 
-def _change(
-    session: Session, held: ShardClaim, *where: ColumnElement[bool], **values: object
+def _update(
+    session: Session, claim: ShardClaim, *where: ColumnElement[bool], **values: object
 ) -> bool:
     changed = session.scalar(
         update(Shard)
-        .where(Shard.id == held.shard_id, Shard.fence == held.fence, *where)
+        .where(Shard.id == claim.shard_id, Shard.fence == claim.fence, *where)
         .values(**values)
         .returning(Shard.id)
         .execution_options(synchronize_session=False)

@@ -1,7 +1,7 @@
-"""Tells other services how a job ended, signed as Standard Webhooks (standardwebhooks.com) says.
+"""Webhooks at the end of a job, signed as in the Standard Webhooks specification.
 
-The message is a row written with the end of the job, so it cannot be lost. A sender takes it for
-a while, sends it, and writes down the answer; if the sender dies, the message falls due again.
+A delivery is a row that is written with the end of the job, so it cannot be lost. A worker claims
+it for a minute, sends it and stores the response; if the worker dies, it becomes due again.
 """
 
 import asyncio
@@ -29,46 +29,46 @@ from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job, WebhookDelivery
 
-RETRY_SECONDS = (5.0, 30.0, 120.0, 600.0, 3600.0, 21600.0)  # after each attempt that failed
+RETRY_SECONDS = (5.0, 30.0, 120.0, 600.0, 3600.0, 21600.0)  # after each failed attempt
 _CONNECT_SECONDS = 5.0
 _TOTAL_SECONDS = 15.0
-_HELD_SECONDS = 60.0  # for the attempt and its answer; longer than all of it can take
-_AT_ONCE = 16
-_GONE = 410  # a receiver that never wants to hear of it again
+_CLAIM_SECONDS = 60.0  # longer than an attempt can take
+_CONCURRENCY = 16
+_GONE = 410  # the receiver wants no further attempts
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _Response:
     delivered: bool
     text: str
     final: bool = False
 
 
 def check_webhook_url(settings: Settings, url: str | None) -> None:
-    """Only addresses that the server's owner has named; they may be inside the own network."""
+    """Accepts only hosts of TEMI_WEBHOOK_HOSTS; they may be inside the own network."""
     if url is None:
         return
     try:
         address = httpx.URL(url)
     except (httpx.InvalidURL, ValueError) as error:
-        raise _refused(f"is no address: {error}") from error
+        raise _refused(f"is not a valid URL: {error}") from error
     host = address.host.lower()
     names = {host, f"{host}:{address.port}", f"[{host}]:{address.port}"}
     if not host or not names & {allowed.lower() for allowed in settings.webhook_hosts}:
-        raise _refused("its host is not one that the server allows (TEMI_WEBHOOK_HOSTS)")
+        raise _refused(f"its host {host!r} is not allowed (TEMI_WEBHOOK_HOSTS)")
     if address.scheme != "https" and not (address.scheme == "http" and _is_loopback(host)):
         raise _refused("must start with https://")
     if address.port is not None and not 0 < address.port < 65536:
-        raise _refused("its port is none")
+        raise _refused(f"port {address.port} is not between 1 and 65535")
     if address.userinfo:
-        raise _refused("must not hold a user name or a password")
+        raise _refused("must not contain a user name or a password")
     if settings.webhook_secret is None:
-        raise _refused("the server cannot sign messages; it needs TEMI_WEBHOOK_SECRET")
+        raise _refused("the server cannot sign webhooks: TEMI_WEBHOOK_SECRET is not set")
 
 
-def announce_end(session: Session, job: Job) -> None:
-    """To be called in the transaction that ends the job."""
+def add_delivery(session: Session, job: Job) -> None:
+    """Adds the delivery of a job's webhook, in the transaction that ends the job."""
     if job.webhook_url is None:
         return
     body = {
@@ -81,11 +81,11 @@ def announce_end(session: Session, job: Job) -> None:
 
 
 def send_due(db: Database, settings: Settings) -> int:
-    """Send what is due, a bounded number side by side; returns how many were tried."""
-    taken = _take_due(db)
-    if taken:
-        asyncio.run(_send_all(db, settings, taken))
-    return len(taken)
+    """Sends due deliveries, a bounded number concurrently; returns the number of attempts."""
+    claimed = _claim_due(db)
+    if claimed:
+        asyncio.run(_send_all(db, settings, claimed))
+    return len(claimed)
 
 
 def _refused(message: str) -> InvalidRequest:
@@ -100,7 +100,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _describe(job: Job) -> dict[str, Any]:
-    """As the API shows it, but for addresses: those of sources may hold keys of their own."""
+    """Returns the job as the API does, without its source, whose URLs may contain keys."""
     return {
         "id": job.id,
         "kind": job.kind,
@@ -122,8 +122,8 @@ def _iso(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def _take_due(db: Database) -> Sequence[WebhookDelivery]:
-    with db.read() as session:  # a sweep that finds nothing must not wait for writers
+def _claim_due(db: Database) -> Sequence[WebhookDelivery]:
+    with db.read() as session:  # if nothing is due, do not wait for writers
         if (
             session.scalar(select(WebhookDelivery.id).where(*_due(WebhookDelivery)).limit(1))
             is None
@@ -134,7 +134,7 @@ def _take_due(db: Database) -> Sequence[WebhookDelivery]:
         select(other.id)
         .where(*_due(other))
         .order_by(other.due_at)
-        .limit(_AT_ONCE)
+        .limit(_CONCURRENCY)
         .with_for_update(skip_locked=True)
     )
     with db.write() as session:
@@ -142,7 +142,7 @@ def _take_due(db: Database) -> Sequence[WebhookDelivery]:
         return session.scalars(
             update(WebhookDelivery)
             .where(WebhookDelivery.id.in_(ids))
-            .values(attempts=WebhookDelivery.attempts + 1, due_at=db_now() + _HELD_SECONDS)
+            .values(attempts=WebhookDelivery.attempts + 1, due_at=db_now() + _CLAIM_SECONDS)
             .returning(WebhookDelivery)
             .execution_options(synchronize_session=False)
         ).all()
@@ -156,36 +156,36 @@ async def _send_all(
     db: Database, settings: Settings, deliveries: Sequence[WebhookDelivery]
 ) -> None:
     limits = httpx.Timeout(_TOTAL_SECONDS, connect=_CONNECT_SECONDS)
-    # No proxy of the environment: it would be told what is meant for the receiver alone.
+    # Not through a proxy of the environment: it could read what is for the receiver only.
     async with httpx.AsyncClient(timeout=limits, trust_env=False) as client:
 
         async def send(delivery: WebhookDelivery) -> None:
-            answer = await _send(client, settings, delivery)
-            await asyncio.to_thread(_settle, db, delivery, answer)
+            response = await _send(client, settings, delivery)
+            await asyncio.to_thread(_store_response, db, delivery, response)
 
         await asyncio.gather(*map(send, deliveries))
 
 
 async def _send(
     client: httpx.AsyncClient, settings: Settings, delivery: WebhookDelivery
-) -> _Answer:
-    """Redirects are not followed, and of the answer only its status is read."""
+) -> _Response:
+    """Follows no redirects and reads only the status of the response."""
     body = json.dumps(delivery.body, separators=(",", ":")).encode()
     try:
-        check_webhook_url(settings, delivery.url)  # the owner may have changed their mind
+        check_webhook_url(settings, delivery.url)  # the settings may have changed
         headers = _signed(settings, delivery.id, body)
         async with (
-            asyncio.timeout(_TOTAL_SECONDS),  # httpx counts from byte to byte
+            asyncio.timeout(_TOTAL_SECONDS),  # httpx limits only the time between two bytes
             client.stream("POST", delivery.url, content=body, headers=headers) as response,
         ):
             status = response.status_code
     except ServiceError as error:
-        return _Answer(False, error.detail)
+        return _Response(False, error.detail)
     except TimeoutError:
-        return _Answer(False, f"no answer within {_TOTAL_SECONDS:.0f} s")
+        return _Response(False, f"no response within {_TOTAL_SECONDS:.0f} s")
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        return _Answer(False, f"{type(error).__name__}: {error}"[:500])
-    return _Answer(200 <= status < 300, f"HTTP {status}", final=status == _GONE)
+        return _Response(False, f"{type(error).__name__}: {error}"[:500])
+    return _Response(200 <= status < 300, f"HTTP {status}", final=status == _GONE)
 
 
 def _signed(settings: Settings, message_id: str, body: bytes) -> dict[str, str]:
@@ -204,20 +204,20 @@ def _signed(settings: Settings, message_id: str, body: bytes) -> dict[str, str]:
     }
 
 
-def _settle(db: Database, delivery: WebhookDelivery, answer: _Answer) -> None:
-    """Void if the message has fallen due meanwhile and another sender has it."""
+def _store_response(db: Database, delivery: WebhookDelivery, response: _Response) -> None:
+    """Has no effect if the delivery became due again and another worker has claimed it."""
     retries_left = delivery.attempts <= len(RETRY_SECONDS)
-    values: dict[str, Any] = {"answer": answer.text}
-    if answer.delivered:
+    values: dict[str, Any] = {"answer": response.text}
+    if response.delivered:
         values["status"] = "delivered"
-    elif answer.final or not retries_left:
+    elif response.final or not retries_left:
         values["status"] = "given_up"
     else:
         values["due_at"] = db_now() + RETRY_SECONDS[delivery.attempts - 1]
     with db.write() as session:
-        # The job's row first, as all who write of a job do; it also keeps its log in order.
+        # The job's row first, as every writer of a job does; the lock keeps its log in order.
         session.execute(select(Job.id).where(Job.id == delivery.job_id).with_for_update())
-        settled = session.scalar(
+        status = session.scalar(
             update(WebhookDelivery)
             .where(
                 WebhookDelivery.id == delivery.id,
@@ -228,17 +228,25 @@ def _settle(db: Database, delivery: WebhookDelivery, answer: _Answer) -> None:
             .returning(WebhookDelivery.status)
             .execution_options(synchronize_session=False)
         )
-        if settled is not None:
-            _log_answer(session, delivery, settled, answer)
+        if status is not None:
+            _log_response(session, delivery, status, response)
 
 
-def _log_answer(session: Session, delivery: WebhookDelivery, status: str, answer: _Answer) -> None:
-    log.info("webhook", id=delivery.id, job_id=delivery.job_id, status=status, answer=answer.text)
-    said = {
+def _log_response(
+    session: Session, delivery: WebhookDelivery, status: str, response: _Response
+) -> None:
+    log.info(
+        "webhook_sent",
+        id=delivery.id,
+        job_id=delivery.job_id,
+        status=status,
+        response=response.text,
+    )
+    text = {
         "delivered": "Webhook delivered",
-        "waiting": "Webhook not delivered, to be tried again",
-        "given_up": "Webhook given up",
+        "waiting": "Webhook failed, will be retried",
+        "given_up": "Webhook failed, no retries left",
     }[status]
     level = "info" if status == "delivered" else "warning"
-    line = f"{said} (attempt {delivery.attempts}: {answer.text})."
+    line = f"{text} (attempt {delivery.attempts}: {response.text})."
     add_log(session, delivery.job_id, line, level)

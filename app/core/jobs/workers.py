@@ -1,4 +1,4 @@
-"""Workers say that they are there, what they take and what they do; silent ones are forgotten."""
+"""The table of workers: each records a heartbeat, and rows without one are deleted."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from sqlalchemy.orm import Session
 from app.core.platform.clock import db_now
 from app.core.platform.tables import Job, Worker
 
-_SILENT_LEASES = 3.0  # by then its job is another worker's
+_EXPIRY_LEASES = 3.0  # by then another worker has claimed its job
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What is true of a worker as long as it lives."""
+    """What does not change while a worker runs."""
 
     name: str
     host: str
@@ -26,17 +26,17 @@ class Identity:
 def record_heartbeat(
     session: Session, identity: Identity, *, job_id: str | None = None, stage: str | None = None
 ) -> None:
-    """At its start and with every heartbeat: a row that others took for a dead one's comes back."""
-    alive = session.scalar(
+    """Updates the worker's row, or adds it: other workers may have deleted it as expired."""
+    updated = session.scalar(
         update(Worker)
         .where(Worker.name == identity.name)
         .values(seen_at=db_now(), job_id=job_id, stage=stage)
         .returning(Worker.name)
         .execution_options(synchronize_session=False)
     )
-    if alive is None:
-        known = {**vars(identity), "takes": list(identity.takes)}
-        session.add(Worker(**known, job_id=job_id, stage=stage))
+    if updated is None:
+        columns = {**vars(identity), "takes": list(identity.takes)}
+        session.add(Worker(**columns, job_id=job_id, stage=stage))
 
 
 def deregister(session: Session, name: str) -> None:
@@ -48,17 +48,17 @@ def delete_expired(session: Session, lease_seconds: float) -> None:
 
 
 def is_alive(lease_seconds: float) -> ColumnElement[bool]:
-    return Worker.seen_at > db_now() - _SILENT_LEASES * lease_seconds
+    return Worker.seen_at > db_now() - _EXPIRY_LEASES * lease_seconds
 
 
-def taken_resources(session: Session, lease_seconds: float) -> set[str]:
-    """By anybody at all."""
+def worker_resources(session: Session, lease_seconds: float) -> set[str]:
+    """Returns the resources of all workers together."""
     found = session.scalars(select(Worker.takes).where(is_alive(lease_seconds)))
     return {resource for takes in found for resource in takes}
 
 
 def count_idle(session: Session, needs: str, lease_seconds: float) -> int:
-    """How many could be woken for a piece of work: `takes` is short, and so is the list."""
+    """Returns the number of idle workers with this resource."""
     idle = session.scalars(
         select(Worker.takes).where(Worker.job_id.is_(None), is_alive(lease_seconds))
     )

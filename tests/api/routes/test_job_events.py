@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.api.routes import jobs as routes
 from app.core.jobs.lifecycle import Progress, claim, finish, heartbeat
+from app.core.platform.db import Database
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 from tests.api.conftest import Json, upload
@@ -36,11 +37,11 @@ def _change_before_each_look(
     """So that the stream sees every state of the job, however long a look takes."""
     look, waiting = routes._reload, iter(steps)
 
-    def change_and_look(runtime: Runtime, job_id: str) -> Job | None:
+    def change_and_look(db: Database, job_id: str) -> Job | None:
         if step := next(waiting, None):
-            with runtime.db.write() as session:
+            with db.write() as session:
                 step(session)
-        return look(runtime, job_id)
+        return look(db, job_id)
 
     monkeypatch.setattr(routes, "_POLL_SECONDS", 0.01)
     monkeypatch.setattr(routes, "_reload", change_and_look)

@@ -1,4 +1,4 @@
-"""Cancelling: at once if it waits, at the next heartbeat if it runs."""
+"""Cancelling ends a queued job at once, and a running one at its next heartbeat."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.core.conftest import MakeJob
 from tests.core.job_steps import GONE, beat, cancel_job, claim_job, end_job
 
 
-def test_a_waiting_job_is_cancelled_at_once(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_a_queued_job_is_cancelled_at_once(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job("ingest")
     cancelled = cancel_job(any_runtime, job)
     assert (cancelled.status, cancelled.version) == ("cancelled", 2)
@@ -19,21 +19,17 @@ def test_a_waiting_job_is_cancelled_at_once(any_runtime: Runtime, make_job: Make
         assert session.get_one(Dataset, job.dataset_id).status == "failed"
 
 
-def test_a_running_job_reads_the_flag_at_its_heartbeat(
-    any_runtime: Runtime, make_job: MakeJob
-) -> None:
+def test_a_heartbeat_returns_cancelling(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     claim_job(any_runtime, job)
     assert cancel_job(any_runtime, job).status == "cancelling"
-    assert cancel_job(any_runtime, job).status == "cancelling"  # asking twice is no error
+    assert cancel_job(any_runtime, job).status == "cancelling"  # a second cancel is no error
     assert beat(any_runtime, job, 1) == "cancelling"
     end_job(any_runtime, job, 1, status="cancelled")
     assert cancel_job(any_runtime, job).status == "cancelled"
 
 
-def test_an_orphan_that_is_being_cancelled_is_claimed_to_end(
-    any_runtime: Runtime, make_job: MakeJob
-) -> None:
+def test_an_expired_cancelling_job_is_claimed(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     claim_job(any_runtime, job, lease=GONE)
     cancel_job(any_runtime, job)

@@ -1,14 +1,15 @@
-"""Fair share: no tenant can keep another one waiting for more than the job that runs."""
+"""Fair share: a tenant waits for another tenant's running jobs only."""
 
 from collections.abc import Collection
 
 import pytest
 from sqlalchemy import delete, insert, text, update
 
-from app.core.jobs import fairness as turns
+from app.core.jobs import fairness
 from app.core.jobs import lifecycle as jobs
-from app.core.platform.resources import RESOURCES, kinds_for
-from app.core.platform.tables import Job, TenantTurn
+from app.core.jobs.kinds import kinds_for
+from app.core.platform.resources import RESOURCES
+from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeDataset, MakeJob
 from tests.core.job_steps import GONE, claim_job, end_job
@@ -25,11 +26,11 @@ def queue(runtime: Runtime, make_job: MakeJob, tenant: str, count: int, priority
 
 def claim(runtime: Runtime, takes: Collection[str] = RESOURCES) -> Job | None:
     with runtime.db.write() as session:
-        return jobs.claim_next(session, worker="w", lease_seconds=60.0, takes=takes)
+        return jobs.claim_next(session, worker="w", lease_seconds=60.0, resources=takes)
 
 
 def serve(runtime: Runtime) -> str:
-    """One worker does the next job from its start to its end; returns whose it was."""
+    """Claims and finishes the next job; returns its tenant."""
     job = claim(runtime)
     assert job is not None
     end_job(runtime, job, job.fence)
@@ -44,10 +45,11 @@ def add_many(runtime: Runtime, make_dataset: MakeDataset, tenant: str, count: in
             {"id": f"job_{tenant}{n:08d}", "stages": [], "priority": 100, **row}
             for n in range(count)
         ]
+        fairness.add_tenant(session, tenant)
         session.execute(insert(Job), rows)
 
 
-def test_a_hundred_urgent_jobs_delay_another_tenant_by_the_running_one_only(
+def test_a_hundred_urgent_jobs_delay_another_tenant_by_one_job(
     any_runtime: Runtime, make_job: MakeJob, make_dataset: MakeDataset
 ) -> None:
     add_many(any_runtime, make_dataset, GREEDY, 100)
@@ -60,7 +62,7 @@ def test_a_hundred_urgent_jobs_delay_another_tenant_by_the_running_one_only(
     assert serve(any_runtime) == GREEDY
 
 
-def test_tenants_take_turns_also_when_none_of_their_jobs_runs(
+def test_tenants_take_turns_without_running_jobs(
     any_runtime: Runtime, make_job: MakeJob, make_dataset: MakeDataset
 ) -> None:
     add_many(any_runtime, make_dataset, GREEDY, 50)
@@ -77,11 +79,11 @@ def test_the_tenant_with_fewer_running_jobs_comes_first(
     queue(any_runtime, make_job, SMALL, 4)
     found = [claim(any_runtime) for _ in range(4)]
     tenants = [job.tenant for job in found if job is not None]
-    # Until both hold as many: then the one that was served longer ago has its turn.
+    # Until both run as many: then the one that was served longer ago is next.
     assert tenants == [SMALL, SMALL, SMALL, GREEDY]
 
 
-def test_deleting_what_was_done_gains_no_turn(
+def test_deleting_finished_jobs_gains_no_turn(
     any_runtime: Runtime, make_job: MakeJob, make_dataset: MakeDataset
 ) -> None:
     queue(any_runtime, make_job, SMALL, 1)
@@ -94,9 +96,7 @@ def test_deleting_what_was_done_gains_no_turn(
     assert serve(any_runtime) == SMALL
 
 
-def test_jobs_that_were_left_behind_do_not_overtake(
-    any_runtime: Runtime, make_job: MakeJob
-) -> None:
+def test_expired_jobs_gain_no_turn(any_runtime: Runtime, make_job: MakeJob) -> None:
     left = make_job(tenant=GREEDY)
     claim_job(any_runtime, left, lease=GONE)
     queue(any_runtime, make_job, SMALL, 1)
@@ -104,7 +104,7 @@ def test_jobs_that_were_left_behind_do_not_overtake(
     assert serve(any_runtime) == GREEDY
 
 
-def test_a_worker_that_takes_other_kinds_is_not_kept_from_them(
+def test_jobs_of_other_resources_do_not_block_a_worker(
     any_runtime: Runtime, make_job: MakeJob, make_dataset: MakeDataset
 ) -> None:
     add_many(any_runtime, make_dataset, GREEDY, 50)
@@ -115,24 +115,12 @@ def test_a_worker_that_takes_other_kinds_is_not_kept_from_them(
     assert claim(any_runtime, takes=("cpu",)) is None
 
 
-def test_a_tenant_whose_jobs_came_before_the_table_is_served(
-    any_runtime: Runtime, make_job: MakeJob
-) -> None:
-    queue(any_runtime, make_job, SMALL, 2)
-    with any_runtime.db.write() as session:
-        session.execute(delete(TenantTurn))
-    assert [serve(any_runtime) for _ in range(2)] == [SMALL, SMALL]
-    with any_runtime.db.read() as session:
-        turn = session.get_one(TenantTurn, SMALL)
-    assert turn.served_at > 0
-
-
 @pytest.mark.parametrize("takes", [("cpu",), ("cpu", "gpu")])
-def test_whose_turn_it_is_does_not_depend_on_the_length_of_the_queue(
+def test_the_query_does_not_depend_on_the_length_of_the_queue(
     any_runtime: Runtime, make_dataset: MakeDataset, takes: tuple[str, ...]
 ) -> None:
     add_many(any_runtime, make_dataset, GREEDY, 10_000)
-    query = turns._waiting_tenants(kinds_for(takes))
+    query = fairness._waiting_tenants(kinds_for(takes))
     compiled = query.compile(any_runtime.db.engine, compile_kwargs={"literal_binds": True})
     with any_runtime.db.write() as session:
         session.execute(text("ANALYZE jobs"))

@@ -1,4 +1,4 @@
-"""Jobs that have ended: tried again if that makes sense, or removed with all that is theirs."""
+"""Jobs that have ended: retried or deleted."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from app.core.jobs import lifecycle as jobs
-from app.core.jobs.finished import delete_job, may_pass, retry_job
+from app.core.jobs.finished import delete_job, is_retryable, retry_job
 from app.core.jobs.lifecycle import Progress
 from app.core.jobs.records import add_curve
 from app.core.platform.errors import JobFinished, JobUnfinished, NotFound, NotRetryable
@@ -57,7 +57,7 @@ def _fail(runtime: Runtime, job: Job) -> None:
 
 @pytest.fixture
 def failed(any_runtime: Runtime, make_job: MakeJob) -> Job:
-    """A clustering of a dataset that is still as it was."""
+    """A failed cluster job whose dataset has not changed."""
     job = make_job()
     _set_dataset(any_runtime, job, status="ready")
     _fail(any_runtime, job)
@@ -66,7 +66,7 @@ def failed(any_runtime: Runtime, make_job: MakeJob) -> Job:
 
 @pytest.fixture
 def failed_ingest(any_runtime: Runtime, make_job: MakeJob) -> Job:
-    """An ingest that had found a bad file at position 3 when its worker died for the last time."""
+    """A failed ingest with an issue at position 3."""
     job = make_job("ingest")
     any_runtime.storage.write("uploads/up_1", b"archive")
     with any_runtime.db.write() as session:
@@ -88,7 +88,7 @@ def _issue(job: Job, position: int) -> DatasetIssue:
     )
 
 
-def test_a_failed_job_starts_anew(any_runtime: Runtime, failed: Job) -> None:
+def test_a_failed_job_is_queued_again(any_runtime: Runtime, failed: Job) -> None:
     before = reload_job(any_runtime, failed)
     again = _retry(any_runtime, failed)
     assert reload_job(any_runtime, failed).version == before.version + 1
@@ -98,12 +98,12 @@ def test_a_failed_job_starts_anew(any_runtime: Runtime, failed: Job) -> None:
     assert (again.started_at, again.finished_at) == (None, None)
     claimed = claim_job(any_runtime, failed)
     assert claimed is not None
-    assert claimed.fence == before.fence + 1  # the worker of the first try stays shut out
+    assert claimed.fence == before.fence + 1  # the fence of the first attempt stays invalid
     end_job(any_runtime, failed, claimed.fence)
     assert reload_job(any_runtime, failed).status == "succeeded"
 
 
-def test_only_one_of_many_retries_counts(any_runtime: Runtime, failed: Job) -> None:
+def test_only_one_of_concurrent_retries_succeeds(any_runtime: Runtime, failed: Job) -> None:
     def attempt(_: int) -> bool:
         try:
             return _retry(any_runtime, failed).status == "queued"
@@ -114,7 +114,7 @@ def test_only_one_of_many_retries_counts(any_runtime: Runtime, failed: Job) -> N
         assert sum(pool.map(attempt, range(6))) == 1
 
 
-def test_cancelling_and_retrying_at_once_never_get_stuck(
+def test_concurrent_cancel_and_retry_do_not_deadlock(
     any_runtime: Runtime, failed_ingest: Job
 ) -> None:
     def retry(_: int) -> None:
@@ -131,7 +131,7 @@ def test_cancelling_and_retrying_at_once_never_get_stuck(
     assert reload_job(any_runtime, failed_ingest).status in ("queued", "cancelled")
 
 
-def test_a_cancelled_job_starts_anew(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_a_cancelled_job_is_queued_again(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     _set_dataset(any_runtime, job, status="ready")
     cancel_job(any_runtime, job)
@@ -154,7 +154,7 @@ def test_an_open_job_is_neither_retried_nor_deleted(
     assert reload_job(any_runtime, job).status == status
 
 
-def test_a_job_that_succeeded_is_not_done_again(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_a_succeeded_job_is_not_retried(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     claim_job(any_runtime, job)
     end_job(any_runtime, job, 1)
@@ -179,7 +179,7 @@ def test_an_ingest_reads_its_upload_again(any_runtime: Runtime, failed_ingest: J
         dataset = session.get_one(Dataset, failed_ingest.dataset_id)
         issues = session.scalar(select(func.count()).select_from(DatasetIssue))
     assert (dataset.status, dataset.error, dataset.issue_count) == ("ingesting", None, 0)
-    assert issues == 0  # they will be found again
+    assert issues == 0  # the retry will find them again
 
 
 def test_an_ingest_without_its_upload_cannot_be_retried(
@@ -217,19 +217,19 @@ def test_an_ingest_into_a_dataset_that_has_grown_cannot_be_retried(
                 bytes=1,
             )
         )
-    with pytest.raises(NotRetryable, match="other images"):
+    with pytest.raises(NotRetryable, match="new images"):
         _retry(any_runtime, failed_ingest)
     with any_runtime.db.read() as session:
         assert session.scalar(select(func.count()).select_from(DatasetIssue)) == 1
 
 
-def test_what_may_pass() -> None:
-    assert may_pass(None)
-    assert may_pass({"code": "storage_full"})
-    assert not may_pass({"code": "archive_invalid"})
+def test_retryable_errors() -> None:
+    assert is_retryable(None)
+    assert is_retryable({"code": "storage_full"})
+    assert not is_retryable({"code": "archive_invalid"})
 
 
-def test_nothing_of_a_deleted_job_is_left(any_runtime: Runtime, failed_ingest: Job) -> None:
+def test_a_deleted_job_leaves_no_rows(any_runtime: Runtime, failed_ingest: Job) -> None:
     job, storage = failed_ingest, any_runtime.storage
     storage.write(f"jobs/{job.id}/checkpoint", b"x")
     storage.write("jobs/job_other/checkpoint", b"x")
@@ -248,7 +248,7 @@ def test_nothing_of_a_deleted_job_is_left(any_runtime: Runtime, failed_ingest: J
         _delete(any_runtime, job)
 
 
-def test_other_tenants_can_do_neither(any_runtime: Runtime, failed: Job) -> None:
+def test_other_tenants_cannot_retry_or_delete(any_runtime: Runtime, failed: Job) -> None:
     for action in (_retry, _delete):
         with pytest.raises(NotFound):
             action(any_runtime, failed, tenant="other")

@@ -1,4 +1,4 @@
-"""The life of a job, on both databases: one holder at a time, and no write without the fence."""
+"""The life cycle of a job, on both databases: one worker at a time, no write without the fence."""
 
 import time
 from collections.abc import Callable
@@ -15,17 +15,17 @@ from app.core.platform.errors import LeaseLost, NotFound
 from app.core.platform.tables import Dataset, Image, Job
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
-from tests.core.job_steps import GONE, beat, claim_job, end_job, reload_job, send_hints
+from tests.core.job_steps import GONE, beat, claim_job, end_job, publish_due, reload_job
 
 
-def test_a_new_job_waits(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_a_new_job_is_queued(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = reload_job(any_runtime, make_job())
     assert (job.status, job.fence, job.version, job.crashes) == ("queued", 0, 1, 0)
     assert job.stages == ["embed", "mine", "train", "evaluate", "register"]
     assert job.created_at == pytest.approx(time.time(), abs=60)
 
 
-def test_another_tenants_job_is_not_there(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_a_job_of_another_tenant_is_not_found(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job(tenant="other")
     with any_runtime.db.write() as session:
         with pytest.raises(NotFound):
@@ -43,7 +43,7 @@ def test_a_claim_gives_the_fence(any_runtime: Runtime, make_job: MakeJob) -> Non
     assert claimed.version == 2
 
 
-def test_only_one_of_many_workers_gets_it(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_only_one_of_many_workers_claims_a_job(any_runtime: Runtime, make_job: MakeJob) -> None:
     waiting = [make_job() for _ in range(4)]
     with ThreadPoolExecutor(8) as pool:
         for job in waiting:
@@ -51,7 +51,9 @@ def test_only_one_of_many_workers_gets_it(any_runtime: Runtime, make_job: MakeJo
             assert [claim.fence for claim in claims if claim] == [1]
 
 
-def test_an_orphan_is_claimed_by_one_of_many(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_only_one_of_many_workers_claims_an_expired_job(
+    any_runtime: Runtime, make_job: MakeJob
+) -> None:
     job = make_job()
     claim_job(any_runtime, job, lease=GONE)
     with ThreadPoolExecutor(8) as pool:
@@ -59,13 +61,15 @@ def test_an_orphan_is_claimed_by_one_of_many(any_runtime: Runtime, make_job: Mak
     assert [(claim.fence, claim.crashes) for claim in claims if claim] == [(2, 1)]
 
 
-def test_a_held_job_is_nobody_elses(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_a_job_with_a_valid_lease_cannot_be_claimed(
+    any_runtime: Runtime, make_job: MakeJob
+) -> None:
     job = make_job()
     assert claim_job(any_runtime, job) is not None
     assert claim_job(any_runtime, job) is None
 
 
-def test_an_orphan_keeps_its_start_and_counts_its_crashes(
+def test_an_expired_job_keeps_its_start_and_counts_crashes(
     any_runtime: Runtime, make_job: MakeJob
 ) -> None:
     job = make_job()
@@ -80,7 +84,7 @@ def test_an_orphan_keeps_its_start_and_counts_its_crashes(
     assert first.started_at == second.started_at == third.started_at
 
 
-def test_a_checkpoint_forgives_crashes(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_a_checkpoint_resets_the_crashes(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     claim_job(any_runtime, job, lease=GONE)
     claimed = claim_job(any_runtime, job)
@@ -91,7 +95,7 @@ def test_a_checkpoint_forgives_crashes(any_runtime: Runtime, make_job: MakeJob) 
     assert reload_job(any_runtime, job).crashes == 0
 
 
-def test_a_heartbeat_shows_progress_and_keeps_the_lease(
+def test_a_heartbeat_stores_progress_and_renews_the_lease(
     any_runtime: Runtime, make_job: MakeJob
 ) -> None:
     job = make_job()
@@ -102,7 +106,7 @@ def test_a_heartbeat_shows_progress_and_keeps_the_lease(
     assert (shown.failed, shown.rate, shown.version) == (1, 2.5, 3)
     assert shown.lease_until > time.time() + 30
     beat(any_runtime, job, 1)
-    assert reload_job(any_runtime, job).version == 3  # nothing new to tell
+    assert reload_job(any_runtime, job).version == 3  # no new progress
 
 
 def _write_timing(session: Session, job_id: str, fence: int) -> None:
@@ -128,7 +132,7 @@ def test_a_stale_fence_changes_nothing(
 ) -> None:
     job = make_job("ingest")
     claim_job(any_runtime, job, lease=GONE)
-    claim_job(any_runtime, job)  # the first worker was thought dead, and wakes up now
+    claim_job(any_runtime, job)  # the first worker's lease has expired
     before = vars(reload_job(any_runtime, job)).copy()
     with pytest.raises(LeaseLost), any_runtime.db.write() as session:
         write(session, job.id, 1)
@@ -153,7 +157,7 @@ def test_a_finished_job_does_not_change(
     assert claim_job(any_runtime, job) is None
 
 
-def test_the_result_and_the_end_are_one(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_results_and_end_are_one_transaction(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     claim_job(any_runtime, job)
     with any_runtime.db.write() as session:
@@ -166,7 +170,7 @@ def test_the_result_and_the_end_are_one(any_runtime: Runtime, make_job: MakeJob)
 
 
 @pytest.mark.parametrize("status", ["failed", "cancelled"])
-def test_an_ingest_that_ends_badly_leaves_a_failed_dataset(
+def test_a_failed_ingest_leaves_a_failed_dataset(
     any_runtime: Runtime, make_job: MakeJob, status: str
 ) -> None:
     job = make_job("ingest")
@@ -181,7 +185,7 @@ def test_an_ingest_that_ends_badly_leaves_a_failed_dataset(
     assert dataset.error == (error or jobs.CANCELLED)
 
 
-def test_a_cluster_job_that_fails_leaves_its_dataset(
+def test_a_failed_cluster_job_leaves_its_dataset_ready(
     any_runtime: Runtime, make_job: MakeJob
 ) -> None:
     job = make_job("cluster")
@@ -193,7 +197,7 @@ def test_a_cluster_job_that_fails_leaves_its_dataset(
 
 
 @pytest.mark.parametrize(("crashed", "crashes"), [(True, 1), (False, 0)])
-def test_a_released_job_waits_again(
+def test_a_released_job_is_queued(
     any_runtime: Runtime, make_job: MakeJob, crashed: bool, crashes: int
 ) -> None:
     job = make_job()
@@ -201,7 +205,7 @@ def test_a_released_job_waits_again(
     with any_runtime.db.write() as session:
         jobs.release(session, job.id, 1, crashed=crashed)
     assert reload_job(any_runtime, job).status == "queued"
-    assert send_hints(any_runtime) == [job.id]
+    assert publish_due(any_runtime) == [job.id]
     again = claim_job(any_runtime, job)
     assert again is not None
     assert (again.fence, again.crashes) == (2, crashes)
@@ -219,7 +223,7 @@ def test_timings_add_up(any_runtime: Runtime, make_job: MakeJob) -> None:
     }
 
 
-def test_the_lease_is_by_the_databases_clock(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_the_lease_uses_the_clock_of_the_database(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     claim_job(any_runtime, job, lease=30.0)
     with any_runtime.db.read() as session:
@@ -233,10 +237,10 @@ def test_a_job_in_bfloat16_waits_for_hardware_that_has_it(
     job = make_job("cluster", precision="bfloat16")
     plain = ("cpu", "gpu")
     with any_runtime.db.write() as session:
-        assert not jobs.one_waits(session, plain)
-        assert jobs.claim_next(session, worker="w", lease_seconds=60, takes=plain) is None
+        assert not jobs.has_claimable_job(session, plain)
+        assert jobs.claim_next(session, worker="w", lease_seconds=60, resources=plain) is None
         able = (*plain, "bfloat16")
-        assert jobs.one_waits(session, able)
-        taken = jobs.claim_next(session, worker="w", lease_seconds=60, takes=able)
+        assert jobs.has_claimable_job(session, able)
+        taken = jobs.claim_next(session, worker="w", lease_seconds=60, resources=able)
         assert taken is not None
         assert taken.id == job.id

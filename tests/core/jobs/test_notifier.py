@@ -1,18 +1,18 @@
-"""Whoever creates a job does not wait for the broker."""
+"""Creating a job does not wait for the broker."""
 
 import threading
 
 import pytest
 
-from app.core.jobs import notifier as bell
-from app.core.jobs.notifier import JobNotifier
+from app.core.jobs import notifications
+from app.core.jobs.notifications import JobNotifier
 from app.core.runtime import Runtime
 from tests.conftest import MakeSettings
 from tests.servers import frozen
 from tests.waiting import LONG_SECONDS, wait_until
 
 
-def test_messages_leave_in_order() -> None:
+def test_notifications_are_sent_in_order() -> None:
     sent: list[str] = []
     third = threading.Event()
 
@@ -28,7 +28,7 @@ def test_messages_leave_in_order() -> None:
     assert sent == ["job_0", "job_1", "job_2"]
 
 
-def test_an_error_does_not_silence_it() -> None:
+def test_an_error_does_not_end_the_thread() -> None:
     second = threading.Event()
 
     def send(job_id: str, _kind: str) -> None:
@@ -42,8 +42,8 @@ def test_an_error_does_not_silence_it() -> None:
     assert second.wait(LONG_SECONDS)
 
 
-def test_a_broker_that_hangs_costs_neither_time_nor_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bell, "_MOST_WAITING", 5)
+def test_a_broker_that_hangs_blocks_no_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notifications, "_MAX_QUEUED", 5)
     hanging, sent = threading.Event(), []
 
     def send(job_id: str, _kind: str) -> None:
@@ -53,16 +53,16 @@ def test_a_broker_that_hangs_costs_neither_time_nor_memory(monkeypatch: pytest.M
     ours = JobNotifier(send)
     for number in range(100):
         ours.notify(f"job_{number}", "cluster")
-    assert sent == []  # no caller has waited for the first one
+    assert sent == []  # no caller waits for the first one
     hanging.set()
     wait_until(lambda: len(sent) >= 5, "those that waited are sent")
-    assert 5 <= len(sent) <= 6  # the one that hung, and those that waited
+    assert 5 <= len(sent) <= 6  # the one that hung, and the queue
 
 
 def test_a_frozen_redis(make_settings: MakeSettings, redis_url: str) -> None:
     runtime = Runtime(make_settings(broker_url=redis_url))
     with frozen(redis_url):
-        runtime.notifier.notify("job_1", "cluster")  # returns, though nothing can have been sent
+        runtime.notifier.notify("job_1", "cluster")  # returns although nothing can be sent
     with runtime.celery.connection_for_read() as connection:
         waiting = connection.SimpleQueue("temi.gpu")
         message = waiting.get(timeout=LONG_SECONDS)

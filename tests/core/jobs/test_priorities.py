@@ -1,4 +1,4 @@
-"""Which job a worker takes: the most urgent, then the oldest, and never one that is held."""
+"""The job that a worker claims: by priority, then age, and never one with a valid lease."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -23,7 +23,9 @@ def _claim_next(runtime: Runtime, worker: str = "w") -> Job | None:
         return jobs.claim_next(session, worker=worker, lease_seconds=60.0)
 
 
-def test_the_most_urgent_first_then_the_oldest(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_the_highest_priority_first_then_the_oldest(
+    any_runtime: Runtime, make_job: MakeJob
+) -> None:
     waiting = [make_job() for _ in range(4)]
     _with_priority(any_runtime, waiting[0], -5)
     _with_priority(any_runtime, waiting[2], 10)
@@ -33,7 +35,7 @@ def test_the_most_urgent_first_then_the_oldest(any_runtime: Runtime, make_job: M
     assert claims[4] is None
 
 
-def test_an_orphan_waits_in_the_same_line(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_an_expired_job_is_ordered_like_the_others(any_runtime: Runtime, make_job: MakeJob) -> None:
     held, orphan, ended, fresh = make_job(), make_job(), make_job(), make_job()
     claim_job(any_runtime, held)
     claim_job(any_runtime, orphan, lease=GONE)
@@ -48,9 +50,7 @@ def test_an_orphan_waits_in_the_same_line(any_runtime: Runtime, make_job: MakeJo
     assert third is None
 
 
-def test_an_orphan_that_is_being_cancelled_is_taken_to_end(
-    any_runtime: Runtime, make_job: MakeJob
-) -> None:
+def test_an_expired_cancelling_job_is_claimed_next(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     claim_job(any_runtime, job, lease=GONE)
     cancel_job(any_runtime, job)
@@ -59,7 +59,7 @@ def test_an_orphan_that_is_being_cancelled_is_taken_to_end(
     assert (claimed.status, claimed.crashes) == ("cancelling", 0)
 
 
-def test_many_workers_never_get_the_same_job(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_many_workers_never_claim_the_same_job(any_runtime: Runtime, make_job: MakeJob) -> None:
     ids = sorted(make_job().id for _ in range(24))
 
     def work(worker: str) -> list[str]:
@@ -75,10 +75,8 @@ def test_many_workers_never_get_the_same_job(any_runtime: Runtime, make_job: Mak
         assert set(session.scalars(select(Job.fence))) == {1}
 
 
-def test_a_worker_does_not_wait_for_anothers_choice(
-    any_runtime: Runtime, make_job: MakeJob
-) -> None:
-    """On SQLite one writes at a time; on PostgreSQL the second takes the next in line."""
+def test_a_claim_does_not_wait_for_another_claim(any_runtime: Runtime, make_job: MakeJob) -> None:
+    """SQLite has one writer at a time; on PostgreSQL the second claims the next job."""
     ids = [make_job().id for _ in range(2)]
     with ThreadPoolExecutor(1) as pool:
         with any_runtime.db.write() as session:
@@ -92,7 +90,7 @@ def test_a_worker_does_not_wait_for_anothers_choice(
     assert [first.id, second.id] == ids
 
 
-def test_the_log_tells_what_happened_to_it(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_the_log_shows_every_claim(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     claim_job(any_runtime, job, worker="a")
     with any_runtime.db.write() as session:
@@ -111,10 +109,10 @@ def test_the_log_tells_what_happened_to_it(any_runtime: Runtime, make_job: MakeJ
         ("info", "Claimed by a (attempt 1)."),
         (
             "warning",
-            "The process that did the work died; another attempt goes on from what is saved.",
+            "The job's process died; the next attempt resumes from what is saved.",
         ),
         ("info", "Claimed by b (attempt 2)."),
-        ("info", "Given back by a worker that stops."),
+        ("info", "Released by a worker that stops."),
         ("info", "Claimed by c (attempt 3)."),
         ("error", "Failed with storage_full: No space."),
     ]

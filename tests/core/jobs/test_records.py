@@ -1,4 +1,4 @@
-"""Logs and curves: numbered, bounded, and never doubled by a run that is taken up again."""
+"""Logs and curves: numbered, bounded, and without repeats after a resume."""
 
 import math
 from collections.abc import Sequence
@@ -47,25 +47,25 @@ def test_lines_are_numbered_job_by_job(any_runtime: Runtime, make_job: MakeJob) 
     assert lines[0].at <= lines[2].at
 
 
-def test_a_log_does_not_grow_for_ever(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_a_log_has_a_maximum_length(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     with any_runtime.db.write() as session:
         for number in range(10):
-            job_records.add_log(session, job.id, f"line {number}", most_lines=5)
+            job_records.add_log(session, job.id, f"line {number}", max_lines=5)
     messages = [line.message for line in _lines(any_runtime, job)]
     assert messages[:4] == ["line 0", "line 1", "line 2", "line 3"]
     assert "left out" in messages[4]
     assert len(messages) == 5
-    _log(any_runtime, job, "the end")  # the service's own lines have room of their own
+    _log(any_runtime, job, "the end")  # lines of the service have their own limit
     assert _lines(any_runtime, job)[-1].message == "the end"
 
 
-def test_any_text_can_be_a_line(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_any_text_can_be_logged(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     _log(any_runtime, job, "zero \x00 byte", "bad name \udcff.jpg", "x" * 5000)
     lines = _lines(any_runtime, job)
     assert [line.message for line in lines[:2]] == ["zero \ufffd byte", "bad name ?.jpg"]
-    assert len(lines[2].message) == job_records.MOST_CHARACTERS
+    assert len(lines[2].message) == job_records.MAX_CHARACTERS
 
 
 def test_an_unknown_level_is_refused(any_runtime: Runtime, make_job: MakeJob) -> None:
@@ -84,18 +84,18 @@ def test_a_point_of_the_same_step_is_replaced(any_runtime: Runtime, make_job: Ma
     assert _points(any_runtime, job) == {10: {"loss": 2.0}, 20: {"loss": 1.5}}
 
 
-def test_what_lies_after_a_checkpoint_is_forgotten(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_points_after_a_checkpoint_are_deleted(any_runtime: Runtime, make_job: MakeJob) -> None:
     job, other = make_job(), make_job()
     with any_runtime.db.write() as session:
         for step in (10, 20, 30):
             for each in (job, other):
                 job_records.add_curve(session, each.id, step, {"loss": 1.0})
-        job_records.forget_curve_after(session, job.id, 20)
+        job_records.delete_curve_after(session, job.id, 20)
     assert sorted(_points(any_runtime, job)) == [10, 20]
     assert sorted(_points(any_runtime, other)) == [10, 20, 30]
 
 
-def test_numbers_of_any_library_are_kept(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_numbers_of_numpy_and_torch_are_stored(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     values = {
         "loss": np.float32(0.5),

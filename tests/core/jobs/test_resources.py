@@ -1,10 +1,11 @@
-"""Workers take the jobs that they are good at."""
+"""Workers claim jobs that need one of their resources."""
 
 import pytest
 from sqlalchemy import text
 
 from app.core.jobs import lifecycle as jobs
-from app.core.platform.resources import RESOURCES, kinds_for, needs_of
+from app.core.jobs.kinds import KINDS, kinds_for
+from app.core.platform.resources import RESOURCES
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
@@ -13,22 +14,24 @@ from tests.core.job_steps import GONE, claim_job
 
 def next_job(runtime: Runtime, *takes: str) -> str | None:
     with runtime.db.write() as session:
-        job = jobs.claim_next(session, worker="w", lease_seconds=60.0, takes=takes)
+        job = jobs.claim_next(session, worker="w", lease_seconds=60.0, resources=takes)
         return job.id if job else None
 
 
 def waits(runtime: Runtime, *takes: str) -> bool:
     with runtime.db.read() as session:
-        return jobs.one_waits(session, takes)
+        return jobs.has_claimable_job(session, takes)
 
 
-def test_every_kind_of_job_is_somebodys() -> None:
-    assert {needs_of(kind) for kind in jobs.STAGES} == set(RESOURCES)
-    assert sorted(kinds_for(RESOURCES)) == sorted(jobs.STAGES)
+def test_every_kind_has_a_worker_that_runs_it() -> None:
+    assert {kind.resource for kind in KINDS.values()} == set(RESOURCES)
+    assert kinds_for(RESOURCES) == list(KINDS)
     assert sorted(kinds_for(["cpu"])) == ["export", "ingest", "map"]
 
 
-def test_a_worker_leaves_the_rest_to_others(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_a_worker_claims_only_kinds_of_its_resources(
+    any_runtime: Runtime, make_job: MakeJob
+) -> None:
     cluster, ingest, export = make_job("cluster"), make_job("ingest"), make_job("export")
     assert waits(any_runtime, "cpu")
     assert next_job(any_runtime, "cpu") == ingest.id
@@ -39,12 +42,12 @@ def test_a_worker_leaves_the_rest_to_others(any_runtime: Runtime, make_job: Make
     assert next_job(any_runtime, "gpu") == cluster.id
 
 
-def test_who_takes_everything_goes_by_age(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_a_worker_with_all_resources_claims_by_age(any_runtime: Runtime, make_job: MakeJob) -> None:
     made = [make_job(kind).id for kind in ("cluster", "ingest", "sweep")]
     assert [next_job(any_runtime, "cpu", "gpu") for _ in made] == made
 
 
-def test_an_orphan_is_left_to_those_who_take_its_kind(
+def test_an_expired_job_needs_a_worker_with_its_resource(
     any_runtime: Runtime, make_job: MakeJob
 ) -> None:
     job = make_job("predict")
@@ -54,10 +57,10 @@ def test_an_orphan_is_left_to_those_who_take_its_kind(
 
 
 @pytest.mark.parametrize("takes", [("cpu",), ("cpu", "gpu")])
-def test_a_claim_reads_no_table(runtime: Runtime, takes: tuple[str, ...]) -> None:
-    """Ten thousand jobs that have ended must not make it slower."""
+def test_a_claim_uses_an_index(runtime: Runtime, takes: tuple[str, ...]) -> None:
+    """Ten thousand finished jobs must not make it slower."""
     with runtime.db.write() as session:
-        query = jobs._claimable_by(Job, takes).compile(
+        query = jobs._claimable_with(Job, takes).compile(
             runtime.db.engine, compile_kwargs={"literal_binds": True}
         )
         plan = [row[3] for row in session.execute(text(f"EXPLAIN QUERY PLAN {query}"))]

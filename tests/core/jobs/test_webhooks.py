@@ -27,14 +27,14 @@ SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 
 
 class Receiver:
-    """Answers with the given statuses one by one, the last one for ever."""
+    """Responds with the given statuses in turn, then always with the last one."""
 
     def __init__(self) -> None:
         self.statuses = [204]
         self.got: list[tuple[str, dict[str, str], bytes]] = []
         self.go_on = threading.Event()
         self.go_on.set()
-        self.answers_from = 1_000_000  # with so many requests it goes on by itself
+        self.answers_from = 1_000_000  # after this many requests it responds without waiting
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -104,7 +104,7 @@ def _make_due(runtime: Runtime) -> None:
         session.execute(update(WebhookDelivery).values(due_at=0.0))
 
 
-def test_the_end_of_a_job_is_told_and_signed(
+def test_the_end_of_a_job_sends_a_signed_webhook(
     any_runtime: Runtime, make_job: MakeJob, receiver: Receiver, settings_with_hooks: Settings
 ) -> None:
     job = make_job()
@@ -116,7 +116,7 @@ def test_the_end_of_a_job_is_told_and_signed(
     assert (message["type"], message["data"]["id"]) == ("job.succeeded", job.id)
     assert message["data"]["result"] == {"n": 1}
     assert message["timestamp"] == message["data"]["finished_at"]
-    assert "source" not in message["data"]["config"]  # may hold signed addresses
+    assert "source" not in message["data"]["config"]  # may contain signed URLs
     assert "token" not in body.decode()
     (delivery,) = _deliveries(any_runtime)
     assert headers["webhook-id"] == delivery.id
@@ -128,7 +128,7 @@ def test_the_end_of_a_job_is_told_and_signed(
 
 
 @pytest.mark.parametrize("status", ["failed", "cancelled"])
-def test_other_ends_are_told_too(
+def test_failed_and_cancelled_jobs_send_webhooks(
     any_runtime: Runtime,
     make_job: MakeJob,
     receiver: Receiver,
@@ -142,9 +142,7 @@ def test_other_ends_are_told_too(
     assert (message["data"]["error"] is None) == (status == "cancelled")
 
 
-def test_a_waiting_job_that_is_cancelled_is_told_once(
-    any_runtime: Runtime, make_job: MakeJob
-) -> None:
+def test_a_cancelled_queued_job_sends_one_webhook(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     with any_runtime.db.write() as session:
         session.execute(update(Job).values(webhook_url="https://example.org/"))
@@ -154,14 +152,14 @@ def test_a_waiting_job_that_is_cancelled_is_told_once(
     assert delivery.body["type"] == "job.cancelled"
 
 
-def test_no_address_no_message(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_without_a_url_there_is_no_delivery(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
     with any_runtime.db.write() as session:
         cancel(session, "t", job.id)
     assert _deliveries(any_runtime) == []
 
 
-def test_message_and_end_are_one_commit(any_runtime: Runtime, make_job: MakeJob) -> None:
+def test_delivery_and_end_are_one_commit(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
 
     def end_and_fail() -> None:
@@ -176,7 +174,7 @@ def test_message_and_end_are_one_commit(any_runtime: Runtime, make_job: MakeJob)
     assert _deliveries(any_runtime) == []
 
 
-def test_a_receiver_in_trouble_is_tried_again(
+def test_a_failed_delivery_is_retried(
     any_runtime: Runtime, make_job: MakeJob, receiver: Receiver, settings_with_hooks: Settings
 ) -> None:
     receiver.statuses = [500, 302, 200]
@@ -198,10 +196,10 @@ def test_a_receiver_in_trouble_is_tried_again(
     assert (delivery.status, delivery.attempts) == ("delivered", 3)
     assert [path for path, _, _ in receiver.got] == ["/hook?token=x"] * 3  # no redirect followed
     ids = {headers["webhook-id"] for _, headers, _ in receiver.got}
-    assert ids == {delivery.id}  # by which the receiver knows a message it has had
+    assert ids == {delivery.id}  # lets the receiver recognize a repeated delivery
 
 
-def test_a_dead_receiver_is_given_up_in_the_end(
+def test_retries_end(
     any_runtime: Runtime, make_job: MakeJob, receiver: Receiver, settings_with_hooks: Settings
 ) -> None:
     receiver.close()
@@ -217,7 +215,7 @@ def test_a_dead_receiver_is_given_up_in_the_end(
     assert send_due(any_runtime.db, settings_with_hooks) == 0
 
 
-def test_a_receiver_that_never_answers_holds_nobody_up(
+def test_a_receiver_that_hangs_times_out(
     any_runtime: Runtime,
     make_job: MakeJob,
     receiver: Receiver,
@@ -232,7 +230,7 @@ def test_a_receiver_that_never_answers_holds_nobody_up(
     assert {delivery.status for delivery in _deliveries(any_runtime)} == {"waiting"}
 
 
-def test_messages_are_sent_side_by_side(
+def test_deliveries_are_sent_concurrently(
     any_runtime: Runtime,
     make_job: MakeJob,
     receiver: Receiver,
@@ -240,7 +238,7 @@ def test_messages_are_sent_side_by_side(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("app.core.jobs.webhooks._TOTAL_SECONDS", LONG_SECONDS)
-    receiver.answers_from = 10  # the first one is not answered before the last one has come
+    receiver.answers_from = 10  # the first one is answered after the last one has arrived
     receiver.go_on.clear()
     for _ in range(10):
         _end(any_runtime, make_job(), receiver.url)
@@ -248,7 +246,7 @@ def test_messages_are_sent_side_by_side(
     assert {delivery.status for delivery in _deliveries(any_runtime)} == {"delivered"}
 
 
-def test_a_receiver_that_wants_no_more_is_left_alone(
+def test_status_410_ends_the_retries(
     any_runtime: Runtime, make_job: MakeJob, receiver: Receiver, settings_with_hooks: Settings
 ) -> None:
     receiver.statuses = [410]
@@ -268,7 +266,7 @@ def test_a_host_that_is_no_longer_allowed_is_not_called(
     assert "TEMI_WEBHOOK_HOSTS" in str(delivery.answer)
 
 
-def test_two_senders_do_not_send_the_same_message(
+def test_two_workers_do_not_send_the_same_delivery(
     any_runtime: Runtime, make_job: MakeJob, receiver: Receiver, settings_with_hooks: Settings
 ) -> None:
     for _ in range(20):
@@ -295,7 +293,7 @@ send_due(Database(sys.argv[1]), settings)
 """
 
 
-def test_a_sender_that_is_killed_loses_nothing(
+def test_a_delivery_survives_the_kill_of_its_sender(
     any_runtime: Runtime, make_job: MakeJob, receiver: Receiver, settings_with_hooks: Settings
 ) -> None:
     receiver.go_on.clear()
@@ -308,7 +306,9 @@ def test_a_sender_that_is_killed_loses_nothing(
     receiver.go_on.set()
     (delivery,) = _deliveries(any_runtime)
     assert (delivery.status, delivery.attempts) == ("waiting", 1)
-    assert send_due(any_runtime.db, settings_with_hooks) == 0  # it could still be at it
+    assert (
+        send_due(any_runtime.db, settings_with_hooks) == 0
+    )  # the killed sender may still be sending
     _make_due(any_runtime)
     assert send_due(any_runtime.db, settings_with_hooks) == 1
     (delivery,) = _deliveries(any_runtime)
@@ -326,7 +326,7 @@ def test_a_sender_that_is_killed_loses_nothing(
         "http://[::1]:7000/x",
     ],
 )
-def test_named_hosts_may_be_told(settings: Settings, url: str) -> None:
+def test_allowed_hosts(settings: Settings, url: str) -> None:
     hosts = ("hooks.example.org", "other.example.org:9000", "127.0.0.1", "localhost", "[::1]:7000")
     check_webhook_url(_allowing(settings, *hosts), url)
 
@@ -354,7 +354,7 @@ def test_named_hosts_may_be_told(settings: Settings, url: str) -> None:
         "https://[::1/",
     ],
 )
-def test_others_may_not(settings: Settings, url: str) -> None:
+def test_refused_urls(settings: Settings, url: str) -> None:
     allowing = _allowing(settings, "hooks.example.org", "other.example.org:9000", "127.0.0.1")
     with pytest.raises(InvalidRequest) as refused:
         check_webhook_url(allowing, url)

@@ -1,4 +1,4 @@
-"""Workers are seen while they are alive, and no longer; both databases."""
+"""The table of workers, on both databases."""
 
 import pytest
 from sqlalchemy import select, update
@@ -41,7 +41,7 @@ def names(runtime: Runtime) -> list[str]:
         return list(session.scalars(select(Worker.name).where(is_alive(LEASE))))
 
 
-def test_a_worker_says_hello_again_and_again(any_runtime: Runtime) -> None:
+def test_heartbeats_update_the_row(any_runtime: Runtime) -> None:
     who = identity("a:1", "gpu")
     hello(any_runtime, who)
     with any_runtime.db.read() as session:
@@ -56,7 +56,7 @@ def test_a_worker_says_hello_again_and_again(any_runtime: Runtime) -> None:
     assert again.seen_at >= first.seen_at
 
 
-def test_whoever_leaves_is_gone(any_runtime: Runtime) -> None:
+def test_deregistering_deletes_the_row(any_runtime: Runtime) -> None:
     hello(any_runtime, identity("a:1"))
     hello(any_runtime, identity("b:1"))
     with any_runtime.db.write() as session:
@@ -65,7 +65,7 @@ def test_whoever_leaves_is_gone(any_runtime: Runtime) -> None:
 
 
 @pytest.mark.parametrize(("silent", "left"), [(2.9, ["a:1", "b:1"]), (3.1, ["b:1"])])
-def test_whoever_is_silent_for_three_leases_is_forgotten(
+def test_a_row_without_a_heartbeat_for_three_leases_is_deleted(
     any_runtime: Runtime, silent: float, left: list[str]
 ) -> None:
     for name in ("a:1", "b:1"):
@@ -75,11 +75,11 @@ def test_whoever_is_silent_for_three_leases_is_forgotten(
     with any_runtime.db.write() as session:
         delete_expired(session, LEASE)
         assert sorted(session.scalars(select(Worker.name))) == left
-    hello(any_runtime, identity("a:1"))  # it was alive after all
+    hello(any_runtime, identity("a:1"))  # its row was deleted, but it is alive
     assert sorted(names(any_runtime)) == ["a:1", "b:1"]
 
 
-def test_only_those_who_rest_and_take_it_are_idle(any_runtime: Runtime) -> None:
+def test_idle_workers_with_a_resource_are_counted(any_runtime: Runtime) -> None:
     hello(any_runtime, identity("all:1"))
     hello(any_runtime, identity("gpu:1", "gpu"))
     hello(any_runtime, identity("busy:1"), job_id="job_1")

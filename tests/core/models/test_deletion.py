@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from app.core import models as registry
 from app.core.jobs.lifecycle import create_job
-from app.core.jobs.requests.predict import PredictRequest
+from app.core.jobs.requests.predict import PredictCreate
 from app.core.models import deletion
 from app.core.platform.errors import NotFound, VersionInUse
 from app.core.platform.tables import Clustering, Dataset, Job, Model, ModelVersion
@@ -131,7 +131,7 @@ def test_a_concurrent_job_prevents_deletion_or_is_refused(
         reference = f"cats/versions/{version}"
         try:
             with any_runtime.db.write() as session:
-                request = PredictRequest(model=reference, dataset_id=dataset.id)
+                request = PredictCreate(kind="predict", model=reference, dataset_id=dataset.id)
                 return request.create(session, "t").id
         except NotFound:
             return ""

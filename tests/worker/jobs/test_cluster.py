@@ -60,7 +60,7 @@ def test_training_draws_its_curves(runtime: Runtime, claimed: Claimed) -> None:
     assert last["used_clusters"] == 3
 
 
-def test_a_killed_run_goes_on_to_the_same_bits(
+def test_a_killed_run_resumes_to_the_same_bits(
     make_settings: MakeSettings, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resume, "_FIRST_STEPS", 10)
@@ -69,29 +69,33 @@ def test_a_killed_run_goes_on_to_the_same_bits(
     calm, disturbed = cluster_job(runtime, dataset_id), cluster_job(runtime, dataset_id)
     run_cluster(claimed(runtime, calm.id))
     context = claimed(runtime, disturbed.id)
-    show = curves.TrainingCurve.show
+    show = curves.TrainingCurve.add
 
     def crash(self: Any, trainer: Any, report: Any) -> None:
         show(self, trainer, report)
-        if report.step > 10:  # a checkpoint of step 10 is there, none of this step
+        if report.step > 10:  # a checkpoint of step 10 exists, none of this step
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(curves.TrainingCurve, "show", crash)
+    monkeypatch.setattr(curves.TrainingCurve, "add", crash)
     with pytest.raises(KeyboardInterrupt):
         run_cluster(context)
     assert max(curve(runtime, disturbed)) > 10
-    monkeypatch.setattr(curves.TrainingCurve, "show", show)
-    monkeypatch.setattr(resume, "_SECONDS_A_REPORT", 0.0)  # other pieces than before
+    monkeypatch.setattr(curves.TrainingCurve, "add", show)
+    monkeypatch.setattr(resume, "_REPORT_SECONDS", 0.0)  # other numbers of steps than before
 
     run_cluster(context)
 
     assert assignments(runtime, disturbed) == assignments(runtime, calm)
-    assert list(curve(runtime, disturbed))[:3] == [10, 20, 21]  # the crash left nothing behind
+    assert list(curve(runtime, disturbed))[:3] == [
+        10,
+        20,
+        21,
+    ]  # the points of the crashed run were deleted
     runtime.db.dispose()
 
 
 @pytest.mark.parametrize("mode", ["exact", "near"])
-def test_duplicates_are_left_out_of_training_and_assigned_all_the_same(
+def test_excluded_duplicates_are_still_assigned(
     runtime: Runtime, claimed: Claimed, mode: str
 ) -> None:
     pictures = [*PICTURES, *PICTURES[:8], *PICTURES[20:]]
@@ -111,7 +115,7 @@ def test_duplicates_are_left_out_of_training_and_assigned_all_the_same(
     assert found[:8] == found[30:38]
 
 
-def test_too_few_different_images_are_refused_beforehand(runtime: Runtime) -> None:
+def test_too_few_distinct_images_are_refused(runtime: Runtime) -> None:
     dataset_id = add_dataset(runtime, PICTURES[:2] * 5)
 
     with pytest.raises(InvalidRequest) as refused:

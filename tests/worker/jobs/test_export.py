@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from app.core.clusterings.revisions import LabeledImage, iterate_pages
 from app.core.exports.formats import FORMATS
 from app.core.jobs.lifecycle import claim
-from app.core.jobs.requests.export import ExportRequest
+from app.core.jobs.requests.export import ExportCreate
 from app.core.platform.errors import (
     DatasetEmpty,
     ImageMissing,
@@ -41,7 +41,7 @@ HISTORY = [
 
 
 def add_clustering(runtime: Runtime) -> Clustering:
-    """Six images, sorted, merged into one cluster, one of them taken out."""
+    """Six images, merged into one cluster, one of them excluded."""
     data = [png_bytes("red", (n + 1, 2)) for n in range(IMAGES)]
     hashes = [hashlib.sha256(item).hexdigest() for item in data]
     for sha256, item in zip(hashes, data, strict=True):
@@ -51,7 +51,7 @@ def add_clustering(runtime: Runtime) -> Clustering:
 
 
 def add_job(runtime: Runtime, clustering: Clustering, format_: str = "csv", **options: Any) -> Job:
-    request = ExportRequest(clustering_id=clustering.id, format=format_, **options)
+    request = ExportCreate(kind="export", clustering_id=clustering.id, format=format_, **options)
     with runtime.db.write() as session:
         return request.create(session, "default")
 
@@ -115,7 +115,7 @@ def test_excluded_images_on_request(runtime: Runtime, claimed: Claimed) -> None:
     assert "_excluded/image 2.png" in names
 
 
-def test_the_revision_is_frozen_when_the_job_is_made(runtime: Runtime, claimed: Claimed) -> None:
+def test_the_revision_is_fixed_when_the_job_is_created(runtime: Runtime, claimed: Claimed) -> None:
     clustering = add_clustering(runtime)
     job = add_job(runtime, clustering, "csv")
     with runtime.db.write() as session:
@@ -131,11 +131,11 @@ def test_the_revision_is_frozen_when_the_job_is_made(runtime: Runtime, claimed: 
     [
         ({"revision": 4}, "revision"),
         ({"cluster_ids": [0, 7]}, "cluster_ids"),
-        ({"cluster_ids": [1]}, "cluster_ids"),  # merged away by now
+        ({"cluster_ids": [1]}, "cluster_ids"),  # merged into another
         ({"cluster_ids": list(range(20_000))}, "cluster_ids"),
     ],
 )
-def test_what_is_not_there_is_refused(
+def test_unknown_revisions_and_clusters_are_refused(
     any_runtime: Runtime, options: dict[str, Any], field: str
 ) -> None:
     clustering = add_clustering(any_runtime)
@@ -146,7 +146,7 @@ def test_what_is_not_there_is_refused(
 
 def test_unknown_clusterings_and_empty_datasets(runtime: Runtime) -> None:
     clustering = add_clustering(runtime)
-    request = ExportRequest(clustering_id=clustering.id, format="csv")
+    request = ExportCreate(kind="export", clustering_id=clustering.id, format="csv")
     with runtime.db.write() as session, pytest.raises(NotFound):
         request.create(session, "other")
     with runtime.db.write() as session:
@@ -155,10 +155,10 @@ def test_unknown_clusterings_and_empty_datasets(runtime: Runtime) -> None:
         add_job(runtime, clustering)
 
 
-def test_a_second_attempt_starts_the_file_anew(runtime: Runtime, claimed: Claimed) -> None:
+def test_a_second_attempt_rewrites_the_file(runtime: Runtime, claimed: Claimed) -> None:
     job = add_job(runtime, add_clustering(runtime), "image_folder")
     first = claimed(runtime, job.id)
-    with runtime.db.write() as session:  # its lease is taken to have run out
+    with runtime.db.write() as session:  # expires its lease
         session.get_one(Job, job.id).lease_until = 0.0
     with runtime.db.write() as session:
         taken = claim(session, job.id, worker="other", lease_seconds=60)
@@ -186,7 +186,7 @@ def test_a_missing_image_is_named_and_leaves_no_file(runtime: Runtime, claimed: 
     assert list(runtime.settings.temporary_dir.iterdir()) == []
 
 
-def test_a_clustering_that_is_deleted_meanwhile(any_runtime: Runtime, claimed: Claimed) -> None:
+def test_a_clustering_deleted_during_the_export(any_runtime: Runtime, claimed: Claimed) -> None:
     clustering = add_clustering(any_runtime)
     job = add_job(any_runtime, clustering)
     context = claimed(any_runtime, job.id)
@@ -209,11 +209,11 @@ def test_a_full_disk(
     assert [path.name for path in small_disk.iterdir()] == ["filler"]
 
 
-def test_no_more_than_two_pages_are_held(
+def test_at_most_two_pages_are_in_memory(
     runtime: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = 20_000
-    # a list within keeps the collector's eye on the row
+    # a list inside makes the garbage collector track the row
     dataset = add_images(runtime, count, attributes={"tags": ["x"]})
     state = State((0,) * count, {0: ("cats", True)})
     clustering = store_history(runtime, dataset.id, [state])

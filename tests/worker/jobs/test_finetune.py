@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from app.core.jobs.requests.finetune import FinetuneRequest
-from app.core.jobs.requests.predict import PredictRequest
+from app.core.jobs.requests.finetune import FinetuneCreate
+from app.core.jobs.requests.predict import PredictCreate
 from app.core.models import files as model_files
 from app.core.platform.errors import InvalidRequest, ModelIntegrity
 from app.core.platform.tables import Job, ModelVersion
@@ -50,7 +50,7 @@ def trained(runtime: Runtime, claimed: Claimed) -> Job:
 def finetune_job(runtime: Runtime, **changes: Any) -> Job:
     given: dict[str, Any] = {"model": "colors", "steps": 2, "seed": 0}
     given |= {"backbone_learning_rate": 1e-3, "head_learning_rate": 1e-3}
-    return create(runtime, FinetuneRequest(**(given | changes)))
+    return create(runtime, FinetuneCreate(kind="finetune", **(given | changes)))
 
 
 def version_of(runtime: Runtime, job: Job) -> ModelVersion:
@@ -85,11 +85,11 @@ def test_a_new_version_has_its_own_backbone(
 def test_the_version_is_used_like_any_other(
     runtime: Runtime, claimed: Claimed, trained: Job
 ) -> None:
-    """By predict jobs, by the predictor, and to fine-tune it further."""
+    """In predict jobs, in the predictor, and in further fine-tuning."""
     tuned = finetune_job(runtime, model_name="better")
     run_finetune(claimed(runtime, tuned.id))
     dataset_id = add_dataset(runtime, PICTURES)
-    predict = create(runtime, PredictRequest(model="better", dataset_id=dataset_id))
+    predict = create(runtime, PredictCreate(kind="predict", model="better", dataset_id=dataset_id))
     run_predict(claimed(runtime, predict.id))
     further = finetune_job(runtime, model="better/versions/1", dataset_id=dataset_id)
     run_finetune(claimed(runtime, further.id))
@@ -117,10 +117,10 @@ def test_a_changed_file_is_not_used(
         model_files.load_model(files_of(version), runtime.settings)
 
 
-def test_a_killed_run_goes_on_to_the_same_bits(
+def test_a_killed_run_resumes_to_the_same_bits(
     runtime: Runtime, claimed: Claimed, trained: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resume, "_SECONDS_A_REPORT", 0.0)  # one step a report
+    monkeypatch.setattr(resume, "_REPORT_SECONDS", 0.0)  # one step per report
     calm, disturbed = (finetune_job(runtime, steps=4) for _ in range(2))
     run_finetune(claimed(runtime, calm.id))
     context = claimed(runtime, disturbed.id)
@@ -139,7 +139,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(
         run_finetune(context)
     run_finetune(context)
 
-    assert steps == 5  # four, and the one that the crash took
+    assert steps == 5  # four, and the one of the crash
     ours, theirs = version_of(runtime, calm), version_of(runtime, disturbed)
     for name in ("model.safetensors", "backbone.safetensors"):
         assert ours.files[name] == theirs.files[name]
@@ -151,7 +151,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(
     )
 
 
-def test_bad_settings_are_refused_by_name(runtime: Runtime, trained: Job) -> None:
+def test_invalid_settings_are_refused_by_name(runtime: Runtime, trained: Job) -> None:
     with pytest.raises(InvalidRequest) as refused:
         finetune_job(runtime, epochs=1)
     assert refused.value.errors[0].field == "epochs"

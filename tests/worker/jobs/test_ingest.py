@@ -47,7 +47,7 @@ def test_a_thousand_good_and_twenty_bad(
     assert (finished.completed, finished.total, finished.failed) == (1020, 1020, 20)
 
 
-def test_images_that_cost_too_much_are_issues_and_the_others_go_on(
+def test_too_expensive_images_become_issues(
     runtime: Runtime, add_ingest: AddIngest, claimed: Claimed
 ) -> None:
     files = {f"good/{n}.jpg": jpeg_bytes(size=(16 + n, 12)) for n in range(20)}
@@ -69,7 +69,7 @@ def test_images_that_cost_too_much_are_issues_and_the_others_go_on(
     ]
 
 
-def test_bytes_are_stored_under_their_hash_and_the_upload_is_dropped(
+def test_bytes_are_stored_by_hash_and_the_upload_is_deleted(
     runtime: Runtime, add_ingest: AddIngest, claimed: Claimed
 ) -> None:
     data = png_bytes()
@@ -85,7 +85,7 @@ def test_bytes_are_stored_under_their_hash_and_the_upload_is_dropped(
     assert not runtime.storage.exists(upload)
 
 
-def test_labels_come_from_folders_only_if_asked(
+def test_labels_come_from_folders_only_on_request(
     runtime: Runtime, add_ingest: AddIngest, claimed: Claimed
 ) -> None:
     archive = tar_of({"photos/cats/1.jpg": jpeg_bytes(), "2.jpg": jpeg_bytes()})
@@ -105,7 +105,7 @@ def test_labels_come_from_folders_only_if_asked(
         ({"bomb.bmp": b"\0" * 60_000_000}, ArchiveTooLarge),
     ],
 )
-def test_a_hopeless_upload_is_refused(
+def test_an_upload_without_images_fails(
     runtime: Runtime,
     add_ingest: AddIngest,
     claimed: Claimed,
@@ -117,7 +117,7 @@ def test_a_hopeless_upload_is_refused(
         run_ingest(claimed(runtime, job.id))
 
 
-def test_an_interrupted_ingest_goes_on_where_it_stopped(
+def test_an_interrupted_ingest_resumes(
     make_settings: MakeSettings,
     add_ingest: AddIngest,
     claimed: Claimed,
@@ -132,7 +132,7 @@ def test_an_interrupted_ingest_goes_on_where_it_stopped(
 
     job = add_ingest(runtime, archive)
     context = claimed(runtime, job.id)
-    with runtime.db.write() as session:  # its lease is taken to have run out
+    with runtime.db.write() as session:  # expires its lease
         session.get_one(Job, job.id).lease_until = 0.0
     taken = None
 

@@ -8,7 +8,7 @@ from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 from tests.images import png_bytes, tar_of, zip_of
 from tests.worker.conftest import AddIngest
-from worker.supervision.job_supervisor import run_job
+from tests.worker.job_steps import run_job
 
 _GOOD = {f"{number}.png": png_bytes((number, 0, 0)) for number in range(20)}
 _ZIP = bytearray(zip_of(_GOOD))

@@ -1,4 +1,4 @@
-"""Ingests from every kind of source that die in the middle and go on."""
+"""Ingests from every kind of source that are killed and resume."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ from tests.worker.conftest import Claimed
 from worker.jobs.ingest import run_ingest
 
 _COUNT = 60
-# A worker that stands still in the middle of it, until it is killed.
+# A worker that hangs in the middle of the ingest until it is killed.
 _WORKER = """
 import sys, time
 from pathlib import Path
@@ -71,7 +71,7 @@ def _count(runtime: Runtime, job: Job) -> int:
 
 
 @pytest.mark.parametrize("kind", ["folder", "manifest"])
-def test_a_killed_ingest_goes_on(
+def test_a_killed_ingest_resumes(
     make_settings: MakeSettings, claimed: Claimed, photos: Path, kind: str
 ) -> None:
     runtime = Runtime(make_settings(source_folders=str(photos)))
@@ -119,7 +119,7 @@ def _run_and_kill(runtime: Runtime, job: Job, photos: Path) -> None:
             process.send_signal(signal.SIGKILL)
 
 
-def test_a_resumed_ingest_counts_what_it_had(
+def test_a_resumed_ingest_counts_earlier_images(
     make_settings: MakeSettings, claimed: Claimed, photos: Path
 ) -> None:
     runtime = Runtime(make_settings(source_folders=str(photos)))

@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import select
 
-from app.core.jobs.requests.map import MapRequest, map_key
+from app.core.jobs.requests.map import MapCreate, map_key
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.tables import Image, Job
 from app.core.runtime import Runtime
@@ -16,8 +16,13 @@ pytestmark = pytest.mark.usefixtures("tiny")
 
 
 def map_job(runtime: Runtime, dataset_id: str) -> Job:
-    request = MapRequest(
-        dataset_id=dataset_id, backbone="tiny", precision="float32", perplexity=30.0, seed=0
+    request = MapCreate(
+        kind="map",
+        dataset_id=dataset_id,
+        backbone="tiny",
+        precision="float32",
+        perplexity=30.0,
+        seed=0,
     )
     return create(runtime, request)
 
@@ -27,7 +32,7 @@ def table_of(runtime: Runtime, job: Job) -> pa.Table:
         return reader.read_all()
 
 
-def test_a_map_has_every_image_once_beside_its_like(runtime: Runtime, claimed: Claimed) -> None:
+def test_a_map_has_every_image_once_near_similar_ones(runtime: Runtime, claimed: Claimed) -> None:
     dataset_id = add_dataset(runtime, PICTURES)
     job = map_job(runtime, dataset_id)
 
@@ -49,7 +54,7 @@ def test_a_map_has_every_image_once_beside_its_like(runtime: Runtime, claimed: C
     assert "Perplexity 30 is too much for 30 images; 9.67 is used." in log_of(runtime, job)
 
 
-def test_the_same_job_draws_the_same_map(runtime: Runtime, claimed: Claimed) -> None:
+def test_the_same_job_gives_the_same_map(runtime: Runtime, claimed: Claimed) -> None:
     dataset_id = add_dataset(runtime, PICTURES)
     jobs = [map_job(runtime, dataset_id) for _ in range(2)]
     for job in jobs:

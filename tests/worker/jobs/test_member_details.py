@@ -2,7 +2,7 @@
 
 from app.core.datasets.sources.base import Member
 from app.core.platform.settings import Settings
-from worker.jobs.member_details import member_details
+from worker.jobs.ingest import member_details
 
 SETTINGS = Settings(_env_file=None, max_name_bytes=64, max_attributes_bytes=64)
 
@@ -11,7 +11,7 @@ def _member(name: str, **more: object) -> Member:
     return Member(0, name, lambda: b"", **more)  # type: ignore[arg-type]
 
 
-def test_what_is_short_is_kept_as_it_is() -> None:
+def test_short_values_are_kept() -> None:
     member = _member("cats/a.png", attributes={"camera": "x"})
     found = member_details(member, SETTINGS, by_folder=True)
     assert (found.name, found.label, found.attributes) == ("cats/a.png", "cats", {"camera": "x"})
@@ -24,7 +24,7 @@ def test_long_names_and_labels_are_cut_in_whole_characters() -> None:
     assert found.notes == ["name cut: it has 200 bytes", "label cut: it has 80 bytes"]
 
 
-def test_a_long_folder_is_a_label_of_bounded_length() -> None:
+def test_a_label_from_a_long_folder_name_is_cut() -> None:
     found = member_details(_member("f" * 100 + "/a.png"), SETTINGS, by_folder=True)
     assert found.label == "f" * 64
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from app.core.clusterings.operations import Rename, apply_operation
-from app.core.jobs.requests.predict import PredictRequest
+from app.core.clusterings.operations import Rename, perform
+from app.core.jobs.requests.predict import PredictCreate
 from app.core.platform.errors import DatasetNotReady, ModelIntegrity, NotFound
 from app.core.platform.tables import Cluster, Clustering, Dataset, Job
 from app.core.runtime import Runtime
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("tiny")
 
 @pytest.fixture
 def trained(any_runtime: Runtime, claimed: Claimed) -> Job:
-    """A clustering of most of the pictures; people call cluster 1 something else."""
+    """A clustering of most of the pictures, in which cluster 1 was renamed."""
     job = cluster_job(any_runtime, add_dataset(any_runtime, PICTURES), model_name="colors")
     run_cluster(claimed(any_runtime, job.id))
     with any_runtime.db.write() as session:
@@ -39,7 +39,7 @@ def test_a_dataset_is_assigned_to_the_clusters_of_a_model(
     any_runtime: Runtime, claimed: Claimed, trained: Job
 ) -> None:
     dataset_id = add_dataset(any_runtime, PICTURES[::-1], LABELS[::-1])
-    job = create(any_runtime, PredictRequest(model="colors", dataset_id=dataset_id))
+    job = create(any_runtime, PredictCreate(kind="predict", model="colors", dataset_id=dataset_id))
 
     run_predict(claimed(any_runtime, job.id))
 
@@ -68,7 +68,9 @@ def test_fewer_images_than_clusters_are_fine(runtime: Runtime, claimed: Claimed)
     trained = cluster_job(runtime, add_dataset(runtime, PICTURES), model_name="colors")
     run_cluster(claimed(runtime, trained.id))
     dataset_id = add_dataset(runtime, PICTURES[:1], LABELS[:1])
-    job = create(runtime, PredictRequest(model="colors/versions/1", dataset_id=dataset_id))
+    job = create(
+        runtime, PredictCreate(kind="predict", model="colors/versions/1", dataset_id=dataset_id)
+    )
 
     run_predict(claimed(runtime, job.id))
 
@@ -81,21 +83,23 @@ def test_other_weights_are_refused(
     dataset_id = add_dataset(runtime, PICTURES)
     trained = cluster_job(runtime, dataset_id, model_name="colors")
     run_cluster(claimed(runtime, trained.id))
-    job = create(runtime, PredictRequest(model="colors@latest", dataset_id=dataset_id))
+    job = create(
+        runtime, PredictCreate(kind="predict", model="colors@latest", dataset_id=dataset_id)
+    )
     monkeypatch.setattr("app.core.models.files._load_backbone", lambda *_: tiny_backbone(seed=1))
 
     with pytest.raises(ModelIntegrity):
         run_predict(claimed(runtime, job.id))
 
 
-def test_what_is_not_there_is_said_beforehand(any_runtime: Runtime, trained: Job) -> None:
+def test_unknown_models_and_datasets_are_refused(any_runtime: Runtime, trained: Job) -> None:
     dataset_id = trained.dataset_id
     for model in ("nothing", "colors@nothing", "colors/versions/7", "colors/versions/x", "a/b"):
         with pytest.raises(NotFound, match="model"):
-            create(any_runtime, PredictRequest(model=model, dataset_id=dataset_id))
+            create(any_runtime, PredictCreate(kind="predict", model=model, dataset_id=dataset_id))
     with pytest.raises(NotFound, match="dataset"):
-        create(any_runtime, PredictRequest(model="colors", dataset_id="ds_nothing"))
+        create(any_runtime, PredictCreate(kind="predict", model="colors", dataset_id="ds_nothing"))
     with any_runtime.db.write() as session:
         session.get_one(Dataset, dataset_id).status = "ingesting"
     with pytest.raises(DatasetNotReady):
-        create(any_runtime, PredictRequest(model="colors", dataset_id=dataset_id))
+        create(any_runtime, PredictCreate(kind="predict", model="colors", dataset_id=dataset_id))

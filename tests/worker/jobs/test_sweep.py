@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from app.core.jobs.requests.sweep import SweepRequest
+from app.core.jobs.requests.sweep import SweepCreate
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job
@@ -17,10 +17,10 @@ from worker.jobs.sweep import run_sweep
 pytestmark = pytest.mark.usefixtures("tiny")
 
 
-def request_of(dataset_id: str, **changes: Any) -> SweepRequest:
+def request_of(dataset_id: str, **changes: Any) -> SweepCreate:
     given: dict[str, Any] = {"backbone": "efficientnet_lite0", "seed": 0, "n_heads": 2, "steps": 40}
     given["precision"] = "float32"
-    return SweepRequest(dataset_id=dataset_id, **(given | changes))
+    return SweepCreate(kind="sweep", dataset_id=dataset_id, **(given | changes))
 
 
 def sweep_job(runtime: Runtime, dataset_id: str, **changes: Any) -> Job:
@@ -105,7 +105,7 @@ def test_finished_values_survive_a_crash(
         ({"parameter": "n_clusters", "n_neighbors": 30}, "n_neighbors"),
     ],
 )
-def test_bad_settings_are_refused_by_name(
+def test_invalid_settings_are_refused_by_name(
     runtime: Runtime, settings: Settings, changes: dict[str, Any], field: str
 ) -> None:
     request = request_of(add_dataset(runtime, PICTURES), **changes)

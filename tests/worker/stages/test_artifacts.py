@@ -26,7 +26,7 @@ def test_key_changes_with_every_part() -> None:
     assert content_key("a", {"x": 1}) != content_key("a", {"x": 2})
 
 
-def test_array_is_read_as_a_map(storage: Storage) -> None:
+def test_an_array_is_memory_mapped(storage: Storage) -> None:
     array = np.arange(12, dtype=np.float32).reshape(4, 3)
     save_array(storage, "a.npy", array)
     loaded = load_array(storage, "a.npy")
@@ -34,7 +34,9 @@ def test_array_is_read_as_a_map(storage: Storage) -> None:
     np.testing.assert_array_equal(loaded, array)
 
 
-def test_rows_are_gathered_from_pieces(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_gathered_from_several_arrays(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(standardize, "CHUNK_ROWS", 2)
     pieces = [np.random.default_rng(n).normal(size=(n + 2, 3)).astype(np.float32) for n in (0, 1)]
     for number, array in enumerate(pieces):
@@ -47,7 +49,7 @@ def test_rows_are_gathered_from_pieces(storage: Storage, monkeypatch: pytest.Mon
     np.testing.assert_array_equal(load_array(storage, "all.npy"), expected)
 
 
-def test_a_missing_piece_leaves_no_artefact(storage: Storage) -> None:
+def test_a_missing_source_leaves_no_artifact(storage: Storage) -> None:
     save_array(storage, "0.npy", np.zeros((3, 2), dtype=np.float32))
     with pytest.raises(FileNotFoundError):
         gather_rows(storage, "all.npy", ["0.npy", "1.npy"], np.array([0, 1]), np.array([0, 0]))

@@ -31,7 +31,7 @@ def listed(runtime: Runtime) -> dict[int, int]:
     return {position[row.image_id]: position[row.original_id] for row in rows}
 
 
-def test_groups_hang_together_and_begin_with_their_first_row() -> None:
+def test_groups_are_connected_components_led_by_their_first_row() -> None:
     angles = np.deg2rad([0, 90, 10, 180, 20, 90, 200, 180])  # cos 10 = 0.985, cos 20 = 0.94
     features = np.column_stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
     neighbors = np.array([[2, 4], [5, 4], [0, 4], [7, 6], [2, 0], [1, 4], [3, 7], [3, 6]])
@@ -61,7 +61,7 @@ def test_first_rows() -> None:
 
 
 @pytest.mark.usefixtures("tiny")
-def test_every_job_lists_the_near_duplicates_anew(any_runtime: Runtime, claimed: Claimed) -> None:
+def test_every_job_replaces_the_near_duplicates(any_runtime: Runtime, claimed: Claimed) -> None:
     distinct = [PICTURES[0], PICTURES[10], PICTURES[20]]
     dataset_id = add_dataset(any_runtime, [*distinct, brighter(PICTURES[10]), PICTURES[10]])
     job = cluster_job(any_runtime, dataset_id, steps=2)

@@ -32,7 +32,7 @@ Embed = Callable[..., tuple[EmbeddingFiles, int]]
 
 @pytest.fixture
 def embed(claimed: Claimed) -> Embed:
-    """Embeds a dataset as it is now; returns the files and how many images were forwarded."""
+    """Embeds a dataset; returns the files and the number of embedded images."""
 
     def run(
         runtime: Runtime, dataset_id: str, backbone: CountingBackbone | None = None
@@ -152,27 +152,27 @@ def test_a_crash_costs_no_more_than_a_shard(
     runtime.db.dispose()
 
 
-def test_a_job_that_was_overtaken_keeps_the_first_ones_features(
+def test_a_superseded_job_uses_the_features_of_the_first(
     runtime: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other one drops the shards between this one's last shard and its join."""
+    """The other job deletes the shards between this job's last shard and its join."""
     dataset_id, backbone = add_dataset(runtime, PICTURES), tiny_backbone()
     contexts = [claimed(runtime, add_job(runtime, dataset_id).id) for _ in range(2)]
     files = EmbeddingFiles.of(contexts[0], backbone)
-    join = embedding.join_pieces
+    join = embedding.join_features
 
     def overtaken(*given: Any) -> None:
         monkeypatch.undo()
         embed_dataset(contexts[1], backbone, files)
         join(*given)
 
-    monkeypatch.setattr(embedding, "join_pieces", overtaken)
+    monkeypatch.setattr(embedding, "join_features", overtaken)
     embed_dataset(contexts[0], backbone, files)
 
     assert files.features().shape == (10, DIM)
 
 
-def test_images_that_changed_under_a_job_are_noticed(runtime: Runtime, claimed: Claimed) -> None:
+def test_a_changed_dataset_fails_the_job(runtime: Runtime, claimed: Claimed) -> None:
     dataset_id, backbone = add_dataset(runtime, PICTURES), tiny_backbone()
     context = claimed(runtime, add_job(runtime, dataset_id).id)
     remove(runtime, dataset_id, [3])
@@ -182,7 +182,7 @@ def test_images_that_changed_under_a_job_are_noticed(runtime: Runtime, claimed: 
 
 
 def test_tenants_share_no_features(any_runtime: Runtime, embed: Embed) -> None:
-    """Who finds them made would know that somebody else has the same images."""
+    """Existing features would reveal that another tenant has the same images."""
     ours, theirs = (add_dataset(any_runtime, PICTURES) for _ in range(2))
     embed(any_runtime, ours)
     assert embed(any_runtime, ours)[1] == 0

@@ -1,4 +1,4 @@
-"""One embedding by several workers has the bits of one worker's."""
+"""An embedding by several workers has the same bits as by one worker."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select, update
 
-from app.core.jobs.shards import ShardClaim, claim_any_shard, keep_shard, release_shard
+from app.core.jobs.shards import ShardClaim, claim_any_shard, release_shard, renew_shard
 from app.core.platform.errors import Conflict, WorkerCrashed
 from app.core.platform.tables import Dataset, Shard
 from app.core.runtime import Runtime
@@ -20,7 +20,7 @@ from worker.stages import base as stages
 from worker.stages import sharded_stage as sharding
 from worker.stages.embedding import EmbeddingFiles, embed_dataset
 from worker.supervision import heartbeat as presence
-from worker.supervision.shard_process import help_with
+from worker.supervision.shard_process import run_shards
 
 PICTURES = [picture(n) for n in range(23)]
 Files = EmbeddingFiles
@@ -28,7 +28,7 @@ Files = EmbeddingFiles
 
 @pytest.fixture
 def shared(make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
-    """Shards of three images: eight of them."""
+    """A runtime with shards of three images: eight of them."""
     runtime = Runtime(make_settings(embed_shard=3, torch_threads=1))
     monkeypatch.setattr(stages, "load_backbone", lambda *_args, **_options: tiny_backbone())
     yield runtime
@@ -38,11 +38,11 @@ def shared(make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 def take(runtime: Runtime, worker: str, lease: float = 30.0) -> Shard | None:
     with runtime.db.write() as session:
-        return claim_any_shard(session, ["gpu"], worker=worker, lease=lease, max_crashes=3)
+        return claim_any_shard(session, ["gpu"], worker=worker, lease_seconds=lease, max_crashes=3)
 
 
 def lend_hands(monkeypatch: pytest.MonkeyPatch, help_: Callable[[], None]) -> None:
-    """Others come as soon as the job's own worker has offered its shards."""
+    """Calls `run` as soon as the job's worker has offered its shards."""
     offer = sharding.ShardedStage._offer
 
     def offer_and_wait(cut: sharding.ShardedStage) -> None:
@@ -60,7 +60,7 @@ def embed(runtime: Runtime, claimed: Claimed, dataset_id: str) -> tuple[Files, C
     return files, backbone
 
 
-def test_helpers_make_the_same_bits(
+def test_shards_of_other_workers_have_the_same_bits(
     shared: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone, counting = embed(shared, claimed, add_dataset(shared, PICTURES))
@@ -73,7 +73,7 @@ def test_helpers_make_the_same_bits(
         one, other = take(shared, "one"), take(shared, "other")
         assert one is not None
         assert other is not None
-        help_with(shared, one.id, "one", held.append)
+        run_shards(shared, one.id, "one", held.append)
         with shared.db.write() as session:
             release_shard(session, ShardClaim.of(other), crashed=False)
 
@@ -89,25 +89,25 @@ def test_helpers_make_the_same_bits(
         assert session.scalars(select(Shard)).all() == []
 
 
-def test_the_log_tells_who_did_how_much(
+def test_the_log_counts_the_shards_of_each_worker(
     shared: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def help_() -> None:
         shard = take(shared, "other")
         assert shard is not None
-        with shared.db.write() as session:  # so that one piece is all that it can get
+        with shared.db.write() as session:  # so that it can claim only one shard
             session.execute(update(Shard).where(Shard.id != shard.id).values(lease_until=9e12))
-        help_with(shared, shard.id, "other", lambda _: None)
+        run_shards(shared, shard.id, "other", lambda _: None)
         with shared.db.write() as session:
             session.execute(update(Shard).values(lease_until=0.0))
 
     lend_hands(monkeypatch, help_)
     context = claimed(shared, add_job(shared, add_dataset(shared, PICTURES), backbone="tiny").id)
     embed_dataset(context, tiny_backbone(), EmbeddingFiles.of(context, tiny_backbone()))
-    assert "Stage embed was shared: 1 by other, 7 by test." in log_of(shared, context.job)
+    assert "Shards of the stage embed: 1 by other, 7 by test." in log_of(shared, context.job)
 
 
-def test_the_last_piece_is_waited_for_and_taken_back_from_the_dead(
+def test_the_shard_of_a_dead_worker_is_claimed_again(
     make_settings: MakeSettings, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = Runtime(make_settings(embed_shard=3, torch_threads=1))
@@ -119,11 +119,11 @@ def test_the_last_piece_is_waited_for_and_taken_back_from_the_dead(
     assert counting.images == 23
     assert files.features().shape[0] == 23
     with runtime.db.write() as session:
-        assert not keep_shard(session, ShardClaim.of(dead), 30.0)
+        assert not renew_shard(session, ShardClaim.of(dead), 30.0)
     runtime.db.dispose()
 
 
-def test_a_piece_that_kills_every_worker_fails_the_job(
+def test_a_shard_that_kills_every_worker_fails_the_job(
     shared: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die_of_the_first() -> None:
@@ -149,7 +149,7 @@ def other_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     ("change", "reason"),
     [(other_backbone, "other weights"), (other_backend, "on cpu by torch")],
 )
-def test_who_would_give_other_features_declines(
+def test_a_worker_with_other_features_refuses_the_shard(
     shared: Runtime,
     claimed: Claimed,
     monkeypatch: pytest.MonkeyPatch,
@@ -169,7 +169,7 @@ def test_who_would_give_other_features_declines(
     assert files.done
 
 
-def test_who_has_no_bfloat16_declines_a_job_that_declares_it(
+def test_a_worker_without_bfloat16_refuses_the_shard(
     shared: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(presence, "_has_bfloat16", lambda _settings: False)
@@ -186,13 +186,13 @@ def _refused_help(runtime: Runtime) -> Exception:
     shard = take(runtime, "other")
     assert shard is not None
     with pytest.raises(Conflict) as refused:
-        help_with(runtime, shard.id, "other", lambda _: None)
+        run_shards(runtime, shard.id, "other", lambda _: None)
     with runtime.db.write() as session:
         session.execute(update(Shard).values(lease_until=0.0))
     return refused.value
 
 
-def test_a_helper_goes_when_a_job_of_its_own_waits(
+def test_a_waiting_job_comes_before_more_shards(
     shared: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset_id = add_dataset(shared, PICTURES)
@@ -202,7 +202,7 @@ def test_a_helper_goes_when_a_job_of_its_own_waits(
         shard = take(shared, "other")
         assert shard is not None
         add_job(shared, dataset_id, backbone="tiny")
-        help_with(shared, shard.id, "other", held.append)
+        run_shards(shared, shard.id, "other", held.append)
 
     lend_hands(monkeypatch, help_)
     _, counting = embed(shared, claimed, dataset_id)
@@ -210,7 +210,7 @@ def test_a_helper_goes_when_a_job_of_its_own_waits(
     assert counting.images == 20
 
 
-def test_another_tenants_features_stay_its_own(
+def test_shards_use_the_features_of_the_jobs_tenant(
     shared: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs = (add_dataset(shared, PICTURES) for _ in range(2))
@@ -223,7 +223,7 @@ def test_another_tenants_features_stay_its_own(
         shard = take(shared, "other")
         assert shard is not None
         forwarded.append(shard.key)
-        help_with(shared, shard.id, "other", lambda _: None)
+        run_shards(shared, shard.id, "other", lambda _: None)
 
     lend_hands(monkeypatch, help_)
     files, _ = embed(shared, claimed, theirs)
@@ -231,27 +231,27 @@ def test_another_tenants_features_stay_its_own(
     assert all(key.startswith(files.folder) for key in forwarded)
 
 
-def test_a_shard_that_an_earlier_attempt_has_made_is_not_made_again(
+def test_shards_of_an_earlier_attempt_are_reused(
     shared: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset_id = add_dataset(shared, PICTURES)
     job = add_job(shared, dataset_id, backbone="tiny")
     made: list[str] = []
-    do_shard = sharding.do_shard
+    run_shard = sharding.run_shard
 
     def die_after_two(*given: object) -> None:
         if len(made) == 2:
             raise KeyboardInterrupt
-        do_shard(*given)  # type: ignore[arg-type]
+        run_shard(*given)  # type: ignore[arg-type]
         made.append("one")
 
     context, backbone = claimed(shared, job.id), tiny_backbone()
     files = EmbeddingFiles.of(context, backbone)
-    monkeypatch.setattr(sharding, "do_shard", die_after_two)
+    monkeypatch.setattr(sharding, "run_shard", die_after_two)
     with pytest.raises(KeyboardInterrupt):
         embed_dataset(context, backbone, files)
-    monkeypatch.setattr(sharding, "do_shard", do_shard)
-    with shared.db.write() as session:  # the lease of the one that it held has run out
+    monkeypatch.setattr(sharding, "run_shard", run_shard)
+    with shared.db.write() as session:  # expires the lease of its shard
         session.execute(update(Shard).values(lease_until=0.0))
     backbone = tiny_backbone()
     embed_dataset(context, backbone, files)

@@ -43,7 +43,7 @@ def context_of(
     return claimed(runtime, add_job(runtime, job.dataset_id).id)
 
 
-def test_figures_without_labels(
+def test_metrics_without_labels(
     runtime: Runtime, add_ingest: AddIngest, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluation, "_CHUNK_ROWS", 5)

@@ -1,4 +1,4 @@
-"""Neighbors that several workers have found are those that one finds."""
+"""Neighbors found by several workers are those that one worker finds."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,8 +20,8 @@ from tests.worker.tiny import add_dataset, add_job
 from worker.context import JobContext, ShardClaimChanged
 from worker.stages import sharded_stage as sharding
 from worker.stages.artifacts import save_array
-from worker.stages.neighbors import NeighborFiles, mine
-from worker.supervision.shard_process import help_with
+from worker.stages.neighbors import NeighborFiles, mine_features
+from worker.supervision.shard_process import run_shards
 
 K = 10
 Features = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
@@ -48,11 +48,11 @@ def files_of(runtime: Runtime, features: Features) -> NeighborFiles:
 
 def take(runtime: Runtime) -> Shard | None:
     with runtime.db.write() as session:
-        return claim_any_shard(session, ["cpu"], worker="other", lease=30.0, max_crashes=3)
+        return claim_any_shard(session, ["cpu"], worker="other", lease_seconds=30.0, max_crashes=3)
 
 
 def lend_a_hand(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """A helper that does all it can before the job's own worker begins; returns how many."""
+    """Another worker runs all shards before the job's worker begins; returns a counter."""
     offer = sharding.ShardedStage._offer
     done: list[object] = []
 
@@ -60,24 +60,24 @@ def lend_a_hand(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Callable[[
         offer(cut)
         shard = take(runtime)
         assert shard is not None
-        help_with(runtime, shard.id, "other", done.append)
+        run_shards(runtime, shard.id, "other", done.append)
 
     monkeypatch.setattr(sharding.ShardedStage, "_offer", offer_and_wait)
     return lambda: sum(isinstance(message, ShardClaimChanged) for message in done)
 
 
-def test_with_and_without_help_by_cells(
+def test_approximate_search_with_and_without_other_workers(
     shared: Runtime, context: JobContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     features = clustered_features(4000)
     files = files_of(shared, features)
-    mine(context, features, files)
+    mine_features(context, features, files)
     alone, summary = files.ids().copy(), files.summary()
     assert summary["method"] == "approximate"
     shared.storage.delete_folder("embeddings/test")
 
     files, helped = files_of(shared, features), lend_a_hand(shared, monkeypatch)
-    mine(context, features, files)
+    mine_features(context, features, files)
     assert helped() == 6
     np.testing.assert_array_equal(files.ids(), alone)
     assert files.summary() == summary
@@ -87,26 +87,26 @@ def test_with_and_without_help_by_cells(
     assert left == {"features.npy", "neighbors-10-approximate.npy", "neighbors-10.json"}
 
 
-def test_exactly_where_cells_are_of_no_use(
+def test_exact_search_with_other_workers(
     shared: Runtime, context: JobContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     features = random_features(2000, 128)
     helped = lend_a_hand(shared, monkeypatch)
     files = files_of(shared, features)
-    mine(context, features, files)
+    mine_features(context, features, files)
     assert helped() == 3
     assert files.summary()["method"] == "exact"
     np.testing.assert_array_equal(files.ids(), mine_neighbors(features, K, method="exact").ids)
 
 
-def test_a_missed_recall_is_another_round(
+def test_a_low_recall_repeats_the_search(
     shared: Runtime, context: JobContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "needed_probes", lambda *_: 1)
     helped = lend_a_hand(shared, monkeypatch)
     features = clustered_features(4000)
     files = files_of(shared, features)
-    mine(context, features, files)
+    mine_features(context, features, files)
     assert files.summary()["recall"] >= 0.98
     assert files.summary()["n_probes"] > 1
     assert helped() > 6
@@ -115,37 +115,37 @@ def test_a_missed_recall_is_another_round(
     )
 
 
-def test_an_attempt_goes_on_with_the_cells_of_the_one_before(
+def test_the_next_attempt_reuses_the_cells(
     shared: Runtime, context: JobContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     features = clustered_features(4000)
     files = files_of(shared, features)
     done: list[str] = []
-    do_shard = sharding.do_shard
+    run_shard = sharding.run_shard
 
     def die_at_the_third(runtime: Runtime, shard: Shard, *given: Any) -> None:
         done.append(shard.key)
         if len(done) == 3:
             raise KeyboardInterrupt
-        do_shard(runtime, shard, *given)
+        run_shard(runtime, shard, *given)
 
-    monkeypatch.setattr(sharding, "do_shard", die_at_the_third)
+    monkeypatch.setattr(sharding, "run_shard", die_at_the_third)
     with pytest.raises(KeyboardInterrupt):
-        mine(context, features, files)
-    with shared.db.write() as session:  # the lease of the third has run out
+        mine_features(context, features, files)
+    with shared.db.write() as session:  # expires the lease of the third
         session.execute(update(Shard).values(lease_until=0.0))
-    mine(context, features, files)
+    mine_features(context, features, files)
     assert len(done) == 3 + 4
     assert len(set(done)) == 6
     expected = mine_neighbors(features, K, method="approximate").ids
     np.testing.assert_array_equal(files.ids(), expected)
 
 
-def test_a_small_collection_is_not_cut(
+def test_a_small_dataset_is_not_sharded(
     shared: Runtime, context: JobContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(sharding.ShardedStage, "run")
     features = random_features(700)
     files = files_of(shared, features)
-    mine(context, features, files)
+    mine_features(context, features, files)
     assert files.done

@@ -7,7 +7,7 @@ from tests.worker.conftest import Claimed
 from tests.worker.tiny import add_dataset, add_job
 from worker.context import JobContext
 from worker.stages import neighbors as mining
-from worker.stages.neighbors import NeighborFiles, mine
+from worker.stages.neighbors import NeighborFiles, mine_features
 
 FEATURES_KEY = "embeddings/test/features.npy"
 FEATURES = np.random.default_rng(0).normal(size=(12, 8)).astype(np.float32)
@@ -23,10 +23,8 @@ def files(runtime: Runtime) -> NeighborFiles:
     return NeighborFiles(runtime.storage, "embeddings/test/neighbors", 3, FEATURES_KEY)
 
 
-def test_mining_stores_neighbors_and_how_they_were_found(
-    context: JobContext, files: NeighborFiles
-) -> None:
-    mine(context, FEATURES, files)
+def test_mining_stores_neighbors_and_the_method(context: JobContext, files: NeighborFiles) -> None:
+    mine_features(context, FEATURES, files)
 
     np.testing.assert_array_equal(files.ids(), mine_neighbors(FEATURES, 3).ids)
     assert files.summary() == {
@@ -46,9 +44,9 @@ def test_a_crash_before_the_summary_leaves_the_stage_undone(
 
     monkeypatch.setattr(mining, "save_json", crash)
     with pytest.raises(KeyboardInterrupt):
-        mine(context, FEATURES, files)
+        mine_features(context, FEATURES, files)
     assert not files.done
 
     monkeypatch.undo()
-    mine(context, FEATURES, files)
+    mine_features(context, FEATURES, files)
     assert files.ids().shape == (12, 3)

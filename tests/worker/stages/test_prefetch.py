@@ -15,7 +15,7 @@ def test_results_come_in_order_though_work_is_parallel() -> None:
     assert list(prefetch(slow_for_small, range(20), threads=4)) == [n * 10 for n in range(20)]
 
 
-def test_takes_only_a_bounded_number_of_items_ahead() -> None:
+def test_only_a_bounded_number_of_items_is_read_ahead() -> None:
     taken = []
     before = threading.active_count()
 
@@ -41,7 +41,7 @@ def test_an_error_reaches_the_caller() -> None:
         list(prefetch(fail, range(10), threads=2))
 
 
-def test_large_items_wait_until_those_before_them_are_used() -> None:
+def test_large_items_wait_for_earlier_ones() -> None:
     ahead, may_end = BytesAhead(10), threading.Event()
     most, taken = 0, 0
 
@@ -60,11 +60,11 @@ def test_large_items_wait_until_those_before_them_are_used() -> None:
 
     threading.Timer(0.2, may_end.set).start()
     assert list(prefetch(use, items(), threads=2)) == [6, 6, 4, 30, 1]
-    assert most <= 30  # an item that is larger than all room goes alone
+    assert most <= 30  # an item above the limit is admitted alone
     assert (taken, ahead.waiting) == (5, 0)
 
 
-def test_room_is_given_back_by_what_fails() -> None:
+def test_bytes_are_released_after_an_error() -> None:
     ahead = BytesAhead(10)
     ahead.admitted("item", 10)
     with pytest.raises(ValueError, match="broken"), ahead.released(10):

@@ -69,7 +69,7 @@ def test_two_processes_find_the_clusters_of_one(
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_job_goes_on_with_another_number_of_processes(
+def test_a_job_resumes_with_another_number_of_processes(
     make_settings: MakeSettings, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calm = Runtime(make_settings(checkpoint_seconds=1e-9))
@@ -78,18 +78,18 @@ def test_a_job_goes_on_with_another_number_of_processes(
     jobs = [cluster_job(calm, dataset_id, n_heads=5) for _ in range(2)]
     run_cluster(claimed(calm, jobs[0].id))
     context = claimed(several, jobs[1].id)
-    show = curves.TrainingCurve.show
+    show = curves.TrainingCurve.add
 
     def crash(self: Any, trainer: Any, report: Any) -> None:
         show(self, trainer, report)
-        if report.step > 10:  # a checkpoint of an earlier step is there, none of this one
+        if report.step > 10:  # a checkpoint of an earlier step exists, none of this one
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(curves.TrainingCurve, "show", crash)
+    monkeypatch.setattr(curves.TrainingCurve, "add", crash)
     with pytest.raises(KeyboardInterrupt):
         run_cluster(context)
     assert ranks_of(os.getpid()) == []
-    monkeypatch.setattr(curves.TrainingCurve, "show", show)
+    monkeypatch.setattr(curves.TrainingCurve, "add", show)
     with calm.db.write() as session:
         session.get_one(Job, jobs[1].id).lease_until = 0.0
 
@@ -104,7 +104,7 @@ def test_a_job_goes_on_with_another_number_of_processes(
 
 @contextmanager
 def endless_training(runtime: Runtime, claimed: Claimed) -> Iterator[subprocess.Popen[str]]:
-    """A job's own process, from the moment that its three processes have trained together."""
+    """Yields a job's process once its three training processes have started."""
     job = cluster_job(runtime, add_dataset(runtime, PICTURES), n_heads=6)
     with runtime.db.write() as session:
         row = session.get_one(Job, job.id)
@@ -128,24 +128,24 @@ def ranks_of(pid: int) -> list[psutil.Process]:
     return [child for child in children if any("spawn_main" in word for word in child.cmdline())]
 
 
-def test_a_rank_that_dies_ends_the_others(runtime: Runtime, claimed: Claimed) -> None:
+def test_a_training_process_that_dies_ends_the_others(runtime: Runtime, claimed: Claimed) -> None:
     with endless_training(runtime, claimed) as process:
         ranks = ranks_of(process.pid)
         assert len(ranks) == 2
         ranks[1].kill()
         _, errors = process.communicate(timeout=LONG_SECONDS)
 
-    assert process.returncode == 1  # which is a crash to whoever watches over it
+    assert process.returncode == 1  # a crash for its supervisor
     wait_for_ends(ranks)
     lines = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
-    (died,) = [line for line in lines if line["event"] == "rank_died"]
-    assert died["exit_code"] in (-9, 1)  # the one that was killed, or the one that missed it first
+    (died,) = [line for line in lines if line["event"] == "training_process_died"]
+    assert died["exit_code"] in (-9, 1)  # the killed one, or the first that noticed
 
 
-def test_ranks_end_with_the_job(runtime: Runtime, claimed: Claimed) -> None:
+def test_training_processes_end_with_the_job(runtime: Runtime, claimed: Claimed) -> None:
     with endless_training(runtime, claimed) as process:
         ranks = ranks_of(process.pid)
-        process.kill()  # as when it is cancelled, or loses its lease
+        process.kill()  # as after a cancel or a lost lease
     wait_for_ends(ranks)
     assert len(ranks) == 2
 
@@ -155,7 +155,7 @@ def test_ranks_end_with_the_job(runtime: Runtime, claimed: Claimed) -> None:
     [
         (0, {}, 16, 1),
         (0, {"train_processes": 2}, 16, 2),
-        (0, {"train_processes": 9}, 16, 8),  # no group of heads is cut on a CPU
+        (0, {"train_processes": 9}, 16, 8),  # groups of heads are not split on a CPU
         (4, {}, 16, 4),
         (4, {}, 3, 3),
         (4, {"train_processes": 2}, 16, 2),
@@ -164,7 +164,7 @@ def test_ranks_end_with_the_job(runtime: Runtime, claimed: Claimed) -> None:
         (4, {"device": "cpu"}, 16, 1),
     ],
 )
-def test_how_many_processes(
+def test_the_number_of_processes(
     gpus: int,
     settings: dict[str, Any],
     n_heads: int,

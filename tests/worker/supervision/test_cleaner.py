@@ -1,4 +1,4 @@
-"""The cleanup that the worker runs."""
+"""The cleaner deletes files that no row refers to."""
 
 import time
 
@@ -10,10 +10,11 @@ from app.core.runtime import Runtime
 from app.core.storage.deletion.collector import Collector, parts
 from app.core.storage.keys import blob_key, upload_key
 from tests.conftest import MakeSettings
-from worker.supervision.cleaner import Cleaner
+from worker.supervision import maintenance
+from worker.supervision.maintenance import Cleaner
 
 
-def test_everything_that_is_due_is_deleted_in_one_round(make_settings: MakeSettings) -> None:
+def test_everything_due_is_deleted_in_one_run(make_settings: MakeSettings) -> None:
     runtime = Runtime(make_settings(delete_grace_seconds=0))
     sha256 = "ab" * 32
     runtime.storage.write(blob_key(sha256), b"x")
@@ -28,7 +29,7 @@ def test_everything_that_is_due_is_deleted_in_one_round(make_settings: MakeSetti
     runtime.db.dispose()
 
 
-def test_one_folder_a_minute_is_collected(
+def test_one_folder_a_minute_is_searched_for_lost_files(
     make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = Runtime(make_settings())
@@ -50,11 +51,11 @@ def test_one_folder_a_minute_is_collected(
     runtime.db.dispose()
 
 
-def test_a_broken_disk_does_not_end_the_cleanup(
+def test_a_broken_disk_does_not_end_the_cleaner(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_collector: Collector) -> int:
+    def broken(*_arguments: object) -> int:
         raise OSError("disk")
 
-    monkeypatch.setattr(Collector, "delete_scheduled_blobs", broken)
+    monkeypatch.setattr(maintenance, "delete_scheduled_blobs", broken)
     assert Cleaner(runtime)() == 0

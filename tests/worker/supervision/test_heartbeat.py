@@ -1,4 +1,4 @@
-"""A worker is listed from its start to its end, with what it is."""
+"""A worker has a row in the table of workers while it runs."""
 
 import os
 import threading
@@ -12,12 +12,12 @@ from tests.conftest import MakeSettings
 from tests.waiting import join, wait_until
 from worker.supervision import heartbeat as module
 from worker.supervision.heartbeat import (
+    available_resources,
+    deregister_worker,
     describe_device,
-    heartbeat_while,
-    leave,
-    presence,
-    takes,
+    start_heartbeat,
     worker_name,
+    worker_state,
 )
 
 
@@ -26,25 +26,25 @@ def listed(runtime: Runtime) -> Worker | None:
         return session.get(Worker, worker_name())
 
 
-def test_it_says_what_it_does_until_it_leaves(any_runtime: Runtime) -> None:
+def test_the_row_shows_the_current_work(any_runtime: Runtime) -> None:
     stopping = threading.Event()
-    thread = heartbeat_while(any_runtime, stopping)
+    thread = start_heartbeat(any_runtime, stopping)
     wait_until(lambda: listed(any_runtime))
     found = listed(any_runtime)
     assert found is not None
     assert (found.pid, found.job_id) == (os.getpid(), None)
-    assert found.takes == list(takes(any_runtime.settings))
-    presence.working("job_1", "embed")
+    assert found.takes == list(available_resources(any_runtime.settings))
+    worker_state.start_work("job_1", "embed")
     wait_until(lambda: getattr(listed(any_runtime), "stage", None) == "embed")
-    presence.rest()
+    worker_state.end_work()
     wait_until(lambda: getattr(listed(any_runtime), "job_id", "gone") is None)
     stopping.set()
     join(thread)
-    leave(any_runtime)
+    deregister_worker(any_runtime.db)
     assert listed(any_runtime) is None
 
 
-def test_without_a_gpu_it_is_the_cpu(
+def test_the_device_without_a_gpu(
     make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(module, "_GPUS", tmp_path)
@@ -54,7 +54,7 @@ def test_without_a_gpu_it_is_the_cpu(
     assert describe_device(make_settings(device="cpu")) == "cpu"
 
 
-def test_gpus_are_called_by_their_names(
+def test_the_names_of_gpus(
     make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for slot in ("0000:01:00.0", "0000:02:00.0"):
@@ -76,7 +76,7 @@ def test_gpus_are_called_by_their_names(
         ("fpu avx2 fma avx512f", ("cpu", "gpu")),
     ],
 )
-def test_jobs_in_bfloat16_are_for_hardware_that_has_it(
+def test_bfloat16_is_a_resource_of_hardware_that_has_it(
     make_settings: MakeSettings,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -86,6 +86,6 @@ def test_jobs_in_bfloat16_are_for_hardware_that_has_it(
     monkeypatch.setattr(module, "_GPUS", tmp_path / "none")
     (tmp_path / "cpuinfo").write_text(f"model name\t: A Chip\nflags\t\t: {flags}\n")
     monkeypatch.setattr(module, "_CPUS", tmp_path / "cpuinfo")
-    assert takes(make_settings()) == expected
+    assert available_resources(make_settings()) == expected
     (tmp_path / "cpuinfo").unlink()
-    assert takes(make_settings()) == ("cpu", "gpu")
+    assert available_resources(make_settings()) == ("cpu", "gpu")

@@ -1,4 +1,4 @@
-"""A job's process says what went wrong in lines of the log, whatever it is."""
+"""The process of a job logs every error as lines of the log."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
 from tests.images import jpeg_bytes, zip_of
 from tests.worker.conftest import AddIngest
-from worker.supervision.processes import OUTAGE
+from worker.supervision.processes import OUTAGE_EXIT_CODE
 
 _CHILD = """
 import multiprocessing, os, sys
@@ -30,7 +30,7 @@ def _run(settings: Settings, job_id: str, **variables: str) -> tuple[int, list[d
     return done.returncode, [json.loads(line) for line in done.stderr.splitlines()]
 
 
-def test_what_nothing_catches(settings: Settings) -> None:
+def test_an_uncaught_exception(settings: Settings) -> None:
     code, lines = _run(settings, "job_none")
     assert code == 1
     (line,) = lines
@@ -43,18 +43,18 @@ def test_a_bug_in_a_stage(runtime: Runtime, settings: Settings, add_ingest: AddI
     job = add_ingest(runtime, zip_of({"a.jpg": jpeg_bytes()}))
     runtime.storage.delete(job.config["source"]["key"])
     code, lines = _run(settings, job.id)
-    assert code == 0  # its parent is told, and ends the job
+    assert code == 0  # the supervisor got the error and ends the job
     (line,) = [line for line in lines if line["event"] == "job_failed"]
     assert (line["job_id"], line["kind"]) == (job.id, "ingest")
     assert "FileNotFoundError" in str(line["exception"])
 
 
-def test_a_storage_that_is_gone_is_no_fault_of_the_job(
+def test_an_unavailable_storage_is_an_outage(
     runtime: Runtime, settings: Settings, add_ingest: AddIngest
 ) -> None:
     job = add_ingest(runtime, zip_of({"a.jpg": jpeg_bytes()}))
     bucket = {"TEMI_STORAGE_URL": "s3://none", "TEMI_S3_ENDPOINT": "http://127.0.0.1:9"}
     key = {"TEMI_S3_ACCESS_KEY": "a", "TEMI_S3_SECRET_KEY": "b"}
     code, lines = _run(settings, job.id, **bucket, **key)
-    assert code == OUTAGE  # its parent lets it go, and it is tried again
-    assert [line["event"] for line in lines if line["level"] != "info"] == ["storage_gone"]
+    assert code == OUTAGE_EXIT_CODE  # the supervisor queues the job again
+    assert [line["event"] for line in lines if line["level"] != "info"] == ["storage_unavailable"]

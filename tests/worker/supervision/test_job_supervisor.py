@@ -1,4 +1,4 @@
-"""Real child processes, really killed."""
+"""Supervision of real job processes that are killed."""
 
 import threading
 from collections.abc import Iterator
@@ -15,7 +15,8 @@ from tests.images import jpeg_bytes, zip_of
 from tests.servers import frozen, start_postgres
 from tests.waiting import has_ended, join, wait_until
 from tests.worker.conftest import AddIngest
-from worker.supervision.job_supervisor import run_job, run_waiting
+from tests.worker.job_steps import run_job
+from worker.supervision.job_supervisor import run_waiting_jobs
 from worker.supervision.maintenance import republish_due_jobs
 
 
@@ -37,7 +38,7 @@ def large_archive() -> bytes:
 
 @contextmanager
 def running(runtime: Runtime, job: Job) -> Iterator[threading.Event]:
-    """The job in a thread, from the moment that its child has reported something."""
+    """Runs the job in a thread; yields once its process has reported progress."""
     stopping = threading.Event()
     thread = threading.Thread(target=run_job, args=(runtime, job.id, stopping))
     thread.start()
@@ -57,11 +58,11 @@ def _children() -> list[psutil.Process]:
 def _words(process: psutil.Process) -> list[str]:
     try:
         return process.cmdline()
-    except psutil.NoSuchProcess:  # it has ended since it was listed
+    except psutil.NoSuchProcess:  # it has ended in the meantime
         return []
 
 
-def test_job_runs_in_a_child_and_succeeds(any_runtime: Runtime, small_job: Job) -> None:
+def test_a_job_runs_in_a_child_process_and_succeeds(any_runtime: Runtime, small_job: Job) -> None:
     run_job(any_runtime, small_job.id, threading.Event())
 
     job = job_row(any_runtime, small_job.id)
@@ -70,36 +71,36 @@ def test_job_runs_in_a_child_and_succeeds(any_runtime: Runtime, small_job: Job) 
     assert job.fence == 1
 
 
-def test_a_second_hint_for_the_same_job_does_nothing(any_runtime: Runtime, small_job: Job) -> None:
+def test_a_second_run_of_the_same_job_does_nothing(any_runtime: Runtime, small_job: Job) -> None:
     for _ in range(2):
         run_job(any_runtime, small_job.id, threading.Event())
     assert job_row(any_runtime, small_job.id).fence == 1
 
 
-def test_one_hint_is_enough_for_all_that_waits(any_runtime: Runtime, add_ingest: AddIngest) -> None:
+def test_one_call_runs_all_waiting_jobs(any_runtime: Runtime, add_ingest: AddIngest) -> None:
     archive = zip_of({"a.jpg": jpeg_bytes()})
     late, soon = (add_ingest(any_runtime, archive) for _ in range(2))
     with any_runtime.db.write() as session:
         session.get_one(Job, soon.id).priority = 5
 
-    assert run_waiting(any_runtime, threading.Event()) == 2
+    assert run_waiting_jobs(any_runtime, threading.Event()) == 2
 
     first, second = job_row(any_runtime, soon.id), job_row(any_runtime, late.id)
     assert (first.status, second.status) == ("succeeded", "succeeded")
     assert first.finished_at is not None
     assert second.started_at is not None
     assert first.finished_at <= second.started_at
-    assert run_waiting(any_runtime, threading.Event()) == 0
+    assert run_waiting_jobs(any_runtime, threading.Event()) == 0
 
 
-def test_a_worker_that_stops_takes_nothing_more(any_runtime: Runtime, small_job: Job) -> None:
+def test_a_stopping_worker_claims_no_job(any_runtime: Runtime, small_job: Job) -> None:
     stopping = threading.Event()
     stopping.set()
-    assert run_waiting(any_runtime, stopping) == 0
+    assert run_waiting_jobs(any_runtime, stopping) == 0
     assert job_row(any_runtime, small_job.id).status == "queued"
 
 
-def test_an_upload_is_kept_only_if_another_try_may_help(
+def test_an_upload_is_kept_only_for_retryable_errors(
     runtime: Runtime, add_ingest: AddIngest
 ) -> None:
     refused = add_ingest(runtime, zip_of({"a.txt": b"text"}))
@@ -108,7 +109,7 @@ def test_an_upload_is_kept_only_if_another_try_may_help(
         claim(session, cancelled.id, worker="gone", lease_seconds=-1.0)
         cancel(session, "default", cancelled.id)
 
-    assert run_waiting(runtime, threading.Event()) == 2
+    assert run_waiting_jobs(runtime, threading.Event()) == 2
 
     assert job_row(runtime, refused.id).status == "failed"
     assert job_row(runtime, cancelled.id).status == "cancelled"
@@ -116,7 +117,7 @@ def test_an_upload_is_kept_only_if_another_try_may_help(
     assert runtime.storage.exists(cancelled.config["source"]["key"])
 
 
-def test_a_hopeless_job_fails_with_its_code(runtime: Runtime, add_ingest: AddIngest) -> None:
+def test_a_job_fails_with_the_code_of_its_error(runtime: Runtime, add_ingest: AddIngest) -> None:
     job = add_ingest(runtime, zip_of({"a.txt": b"text"}))
 
     run_job(runtime, job.id, threading.Event())
@@ -129,7 +130,7 @@ def test_a_hopeless_job_fails_with_its_code(runtime: Runtime, add_ingest: AddIng
         assert session.get_one(Dataset, job.dataset_id).status == "failed"
 
 
-def test_stopping_gives_the_job_back_unblamed(
+def test_stopping_releases_the_job_without_a_crash(
     runtime: Runtime, add_ingest: AddIngest, large_archive: bytes
 ) -> None:
     job = add_ingest(runtime, large_archive)
@@ -140,7 +141,7 @@ def test_stopping_gives_the_job_back_unblamed(
     assert _children() == []
 
 
-def test_a_killed_child_is_counted_and_the_job_goes_on(
+def test_a_killed_process_counts_as_a_crash_and_the_job_resumes(
     runtime: Runtime, add_ingest: AddIngest, large_archive: bytes
 ) -> None:
     job = add_ingest(runtime, large_archive)
@@ -165,12 +166,12 @@ def test_cancelled_while_it_runs(
     assert _children() == []
 
 
-def test_a_stolen_job_is_let_go(
+def test_a_job_claimed_by_another_worker_is_given_up(
     runtime: Runtime, add_ingest: AddIngest, large_archive: bytes
 ) -> None:
     job = add_ingest(runtime, large_archive)
     with running(runtime, job):
-        with runtime.db.write() as session:  # one transaction: no heartbeat comes in between
+        with runtime.db.write() as session:  # one transaction: no heartbeat in between
             session.get_one(Job, job.id).lease_until = 0.0
             session.flush()
             taken = claim(session, job.id, worker="other", lease_seconds=600)
@@ -185,7 +186,7 @@ def test_three_crashes_without_progress_end_it(
 ) -> None:
     runtime = Runtime(make_settings())
     job = add_ingest(runtime, zip_of({"a.jpg": jpeg_bytes()}))
-    for _ in range(3):  # a worker claims it and is never heard of again
+    for _ in range(3):  # a worker claims it and dies
         with runtime.db.write() as session:
             row = claim(session, job.id, worker="doomed", lease_seconds=-1.0)
             assert row is not None
@@ -199,12 +200,12 @@ def test_three_crashes_without_progress_end_it(
     runtime.db.dispose()
 
 
-def test_sweeper_rings_for_a_waiting_job_once(any_runtime: Runtime, small_job: Job) -> None:
+def test_a_waiting_job_is_republished_once(any_runtime: Runtime, small_job: Job) -> None:
     assert republish_due_jobs(any_runtime) == 1
-    assert republish_due_jobs(any_runtime) == 0  # the next one is seconds away
+    assert republish_due_jobs(any_runtime) == 0  # the next one is due in seconds
 
 
-def test_a_database_that_goes_away_is_no_crash_of_the_job(
+def test_a_database_outage_counts_as_no_crash(
     make_settings: MakeSettings, add_ingest: AddIngest, large_archive: bytes
 ) -> None:
     with start_postgres() as server:
@@ -214,7 +215,7 @@ def test_a_database_that_goes_away_is_no_crash_of_the_job(
         job = add_ingest(runtime, large_archive)
         with running(runtime, job):
             (child,) = _children()
-            server.stop()  # as at once as a crash
+            server.stop()  # immediately, as in a crash
             wait_until(lambda: has_ended(child))
             server.start()
             wait_until(lambda: job_row(runtime, job.id).status == "queued")
@@ -224,14 +225,14 @@ def test_a_database_that_goes_away_is_no_crash_of_the_job(
         runtime.db.dispose()
 
 
-def test_a_database_that_is_silent_ends_the_job_in_time(
+def test_a_frozen_database_ends_the_job_in_time(
     make_settings: MakeSettings, add_ingest: AddIngest, large_archive: bytes, postgres_url: str
 ) -> None:
     runtime = Runtime(make_settings(database_url=postgres_url, self_kill_seconds=2.0))
     job = add_ingest(runtime, large_archive)
     with running(runtime, job):
         (child,) = _children()
-        with frozen(postgres_url):  # for less time than a statement may take
+        with frozen(postgres_url):  # for less than the statement timeout
             wait_until(lambda: has_ended(child))
         wait_until(lambda: job_row(runtime, job.id).status == "queued")
     assert job_row(runtime, job.id).crashes == 0

@@ -1,4 +1,4 @@
-"""Hints and messages go out in time, whatever the other one waits for."""
+"""Notifications and webhooks do not wait for each other."""
 
 import socket
 import threading
@@ -16,10 +16,10 @@ from tests.worker.conftest import AddIngest
 from worker.supervision.maintenance import start_republisher, start_webhook_sender
 
 
-def test_a_receiver_that_hangs_does_not_keep_jobs_waiting(
+def test_a_webhook_receiver_that_hangs_does_not_delay_jobs(
     make_settings: MakeSettings, add_ingest: AddIngest
 ) -> None:
-    deaf = socket.create_server(("127.0.0.1", 0))  # connections are taken and never answered
+    deaf = socket.create_server(("127.0.0.1", 0))  # accepts connections and never answers
     url = f"http://127.0.0.1:{deaf.getsockname()[1]}/"
     secret = SecretStr("whsec_" + "A" * 32)
     runtime = Runtime(make_settings(webhook_hosts=("127.0.0.1",), webhook_secret=secret))
@@ -40,7 +40,7 @@ def test_a_receiver_that_hangs_does_not_keep_jobs_waiting(
 
     stopping = threading.Event()
     threads = [start(runtime, stopping) for start in (start_webhook_sender, start_republisher)]
-    wait_until(lambda: attempts() == 1)  # from now on the messenger waits for an answer
+    wait_until(lambda: attempts() == 1)  # from now on the sender waits for a response
     with runtime.db.write() as session:
         session.execute(update(Job).where(Job.id == waiting.id).values(notify_at=0.0))
     wait_until(lambda: hints() == 1)

@@ -1,4 +1,4 @@
-"""A worker with nothing to do helps another one's job: real child processes, really killed."""
+"""Idle workers run shards of other workers' jobs, in real processes that are killed."""
 
 import os
 import threading
@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.core.jobs.lifecycle import cancel
-from app.core.jobs.shards import Piece, offer_shards
+from app.core.jobs.shards import ShardSpec, offer_shards
 from app.core.platform.tables import Job, Shard
 from app.core.runtime import Runtime
 from temi.neighbors.exact import exact_neighbors
@@ -20,9 +20,9 @@ from tests.worker.conftest import Claimed
 from tests.worker.supervision.test_job_supervisor import _children
 from tests.worker.tiny import add_dataset, add_job
 from worker.stages.artifacts import load_array, save_array, save_json
-from worker.supervision.heartbeat import presence
-from worker.supervision.job_supervisor import run_waiting
-from worker.supervision.maintenance import notify_helpers
+from worker.supervision.heartbeat import worker_state
+from worker.supervision.job_supervisor import run_waiting_jobs
+from worker.supervision.maintenance import notify_of_shard
 from worker.supervision.metrics import metrics
 
 FEATURES = random_features(3000, 64)
@@ -39,23 +39,23 @@ Offer = Callable[..., Job]
 
 @pytest.fixture
 def runtime(make_settings: MakeSettings) -> Iterator[Runtime]:
-    """It forgets what it has declined."""
+    """Clears the excluded jobs of this process."""
     made = Runtime(make_settings())
     yield made
-    presence.declined.clear()
+    worker_state.excluded_jobs.clear()
     made.db.dispose()
     made.celery.close()
 
 
 @pytest.fixture
 def offer(runtime: Runtime, claimed: Claimed) -> Offer:
-    """A job that another worker holds, with three pieces of mining for whoever comes."""
+    """Offers three mining shards of a job that another worker holds."""
 
     def make(plan: dict[str, object] | None = None) -> Job:
         save_array(runtime.storage, "embeddings/test/features.npy", FEATURES)
         save_json(runtime.storage, "embeddings/test/plan.json", plan or PLAN)
         job = claimed(runtime, add_job(runtime, add_dataset(runtime, [])).id).job
-        pieces = [Piece(key, 1000 * n, 1000) for n, key in enumerate(KEYS)]
+        pieces = [ShardSpec(key, 1000 * n, 1000) for n, key in enumerate(KEYS)]
         with runtime.db.write() as session:
             offer_shards(session, job, "mine", "embeddings/test/plan.json", pieces, "cpu")
         return job
@@ -69,7 +69,7 @@ def shards(runtime: Runtime) -> list[Shard]:
 
 
 def make_endless(runtime: Runtime) -> None:
-    """A pipe in the place of the features: whoever reads them waits for ever."""
+    """Puts a pipe in place of the features: reading it never ends."""
     path = runtime.storage.path("embeddings/test/features.npy")
     path.unlink()
     os.mkfifo(path)
@@ -77,11 +77,11 @@ def make_endless(runtime: Runtime) -> None:
 
 @pytest.fixture
 def helping(runtime: Runtime, offer: Offer) -> Iterator[tuple[Job, threading.Event]]:
-    """A worker in a thread whose child has begun and does not end by itself."""
+    """Runs a worker in a thread, whose shard process does not end by itself."""
     job = offer()
     make_endless(runtime)
     stopping = threading.Event()
-    thread = threading.Thread(target=run_waiting, args=(runtime, stopping))
+    thread = threading.Thread(target=run_waiting_jobs, args=(runtime, stopping))
     thread.start()
     try:
         wait_until(lambda: _children() and shards(runtime)[0].fence == 1)
@@ -92,51 +92,53 @@ def helping(runtime: Runtime, offer: Offer) -> Iterator[tuple[Job, threading.Eve
         assert _children() == []
 
 
-def test_all_pieces_are_done_by_one_process(runtime: Runtime, offer: Offer) -> None:
+def test_one_process_runs_all_shards(runtime: Runtime, offer: Offer) -> None:
     job = offer()
     before = metrics.shards.labels("mine")._value.get()
-    assert run_waiting(runtime, threading.Event()) == 0  # none of them is a job of its own
+    assert run_waiting_jobs(runtime, threading.Event()) == 0  # shards are not counted as jobs
     found = shards(runtime)
     assert [(s.done_at is not None, s.fence, s.crashes) for s in found] == [(True, 1, 0)] * 3
     ids = np.concatenate([load_array(runtime.storage, key) for key in KEYS])
     np.testing.assert_array_equal(ids, exact_neighbors(FEATURES, 5, memory_bytes=1 << 30))
     assert metrics.shards.labels("mine")._value.get() == before + 3
-    assert presence.idle
+    assert worker_state.idle
     with runtime.db.read() as session:
         held = session.get_one(Job, job.id)
     assert (held.status, held.fence, held.worker) == ("running", 1, "test")
 
 
-def test_who_does_not_take_it_does_not_help(make_settings: MakeSettings, offer: Offer) -> None:
+def test_shards_need_a_worker_with_their_resource(
+    make_settings: MakeSettings, offer: Offer
+) -> None:
     offer()
     picky = Runtime(make_settings(worker_takes=("gpu",)))
-    assert run_waiting(picky, threading.Event()) == 0
+    assert run_waiting_jobs(picky, threading.Event()) == 0
     assert [shard.fence for shard in shards(picky)] == [0, 0, 0]
     picky.db.dispose()
 
 
-def test_a_killed_child_is_counted_and_this_worker_helps_no_more(
+def test_a_killed_process_counts_as_a_crash_and_excludes_the_job(
     runtime: Runtime, helping: tuple[Job, threading.Event]
 ) -> None:
     job, _ = helping
     for child in _children():
         child.kill()
     wait_until(lambda: shards(runtime)[0].crashes == 1)
-    wait_until(lambda: presence.declined == {job.id})
+    wait_until(lambda: worker_state.excluded_jobs == {job.id})
     assert [(s.fence, s.lease_until) for s in shards(runtime)] == [(1, 0.0), (0, 0.0), (0, 0.0)]
 
 
-def test_a_worker_that_stops_gives_its_piece_back_unblamed(
+def test_a_stopping_worker_releases_its_shard_without_a_crash(
     runtime: Runtime, helping: tuple[Job, threading.Event]
 ) -> None:
     _, stopping = helping
     stopping.set()
     wait_until(lambda: shards(runtime)[0].lease_until == 0.0)
     assert shards(runtime)[0].crashes == 0
-    assert presence.declined == set()
+    assert worker_state.excluded_jobs == set()
 
 
-def test_a_cancelled_job_is_helped_no_more(
+def test_shards_of_a_cancelled_job_end(
     runtime: Runtime, helping: tuple[Job, threading.Event]
 ) -> None:
     job, _ = helping
@@ -145,7 +147,7 @@ def test_a_cancelled_job_is_helped_no_more(
     wait_until(lambda: _children() == [])
 
 
-def test_a_piece_that_another_worker_has_claimed_is_let_go(
+def test_a_shard_claimed_by_another_worker_is_given_up(
     runtime: Runtime, helping: tuple[Job, threading.Event]
 ) -> None:
     with runtime.db.write() as session:
@@ -154,40 +156,40 @@ def test_a_piece_that_another_worker_has_claimed_is_let_go(
     assert [(s.fence, s.worker, s.crashes) for s in shards(runtime)] == [(9, "other", 0)] * 3
 
 
-def test_what_this_worker_cannot_do_is_left_to_the_jobs_own(runtime: Runtime, offer: Offer) -> None:
+def test_a_failed_shard_excludes_the_job(runtime: Runtime, offer: Offer) -> None:
     job = offer(PLAN | {"features": "embeddings/test/gone.npy"})
-    assert run_waiting(runtime, threading.Event()) == 0
+    assert run_waiting_jobs(runtime, threading.Event()) == 0
     first, *others = shards(runtime)
     assert (first.crashes, first.lease_until, first.done_at) == (0, 0.0, None)
     assert [shard.fence for shard in others] == [0, 0]
-    assert presence.declined == {job.id}
-    assert not notify_helpers(runtime)
+    assert worker_state.excluded_jobs == {job.id}
+    assert not notify_of_shard(runtime)
 
 
-def test_a_storage_that_is_gone_is_no_reason_to_decline(
+def test_an_unavailable_storage_does_not_exclude_the_job(
     make_settings: MakeSettings, runtime: Runtime, offer: Offer
 ) -> None:
     offer()
     bucket = {"storage_url": "s3://none", "s3_endpoint": "http://127.0.0.1:9"}
     cut_off = Runtime(make_settings(**bucket, s3_access_key="a", s3_secret_key="b"))
     stopping = threading.Event()
-    thread = threading.Thread(target=run_waiting, args=(cut_off, stopping))
+    thread = threading.Thread(target=run_waiting_jobs, args=(cut_off, stopping))
     thread.start()
     wait_until(lambda: max(shard.fence for shard in shards(runtime)) >= 2)
     stopping.set()
     join(thread)
     assert [(shard.crashes, shard.done_at) for shard in shards(runtime)] == [(0, None)] * 3
-    assert presence.declined == set()
+    assert worker_state.excluded_jobs == set()
     cut_off.db.dispose()
 
 
-def test_only_idle_workers_ring_for_help(runtime: Runtime, offer: Offer) -> None:
-    assert not notify_helpers(runtime)
+def test_only_idle_workers_notify_of_shards(runtime: Runtime, offer: Offer) -> None:
+    assert not notify_of_shard(runtime)
     offer()
-    presence.working("job_1")
-    assert not notify_helpers(runtime)
-    presence.rest()
-    assert notify_helpers(runtime)
+    worker_state.start_work("job_1")
+    assert not notify_of_shard(runtime)
+    worker_state.end_work()
+    assert notify_of_shard(runtime)
     with runtime.celery.connection_for_read() as connection:
         queue = connection.SimpleQueue("temi.cpu")
         queue.get(timeout=LONG_SECONDS).ack()

@@ -1,4 +1,4 @@
-"""A crash and the attempt after it belong to one trace, and the stage that was cut short shows."""
+"""A crashed attempt and its retry are one trace, in which the interrupted stage has failed."""
 
 import threading
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from tests.images import jpeg_bytes, zip_of
 from tests.otlp import Collector, collecting
 from tests.waiting import wait_until
 from tests.worker.conftest import AddIngest
+from tests.worker.job_steps import run_job
 from tests.worker.supervision.test_job_supervisor import _children, job_row, running
-from worker.supervision.job_supervisor import run_job
 
 _TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
@@ -39,7 +39,7 @@ def test_crash_and_retry_are_one_trace(
             child.kill()
         wait_until(lambda: job_row(runtime, job.id).status == "queued")
     run_job(runtime, job.id, threading.Event())
-    tracing.stop_tracing()  # sends what has not been sent
+    tracing.stop_tracing()  # flushes the spans
 
     spans = sorted(collector.spans, key=lambda span: span.start)
     assert {span.trace_id for span in spans} == {_TRACE}

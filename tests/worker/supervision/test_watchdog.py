@@ -1,4 +1,4 @@
-"""It bites when it is not fed, once, and never after."""
+"""The watchdog calls back once after a timeout."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from tests.waiting import LONG_SECONDS
 from worker.supervision.watchdog import Watchdog
 
 
-def test_unfed_it_bites_once() -> None:
+def test_without_a_reset_it_calls_back_once() -> None:
     bites: list[float] = []
     bitten = threading.Event()
 
@@ -24,7 +24,7 @@ def test_unfed_it_bites_once() -> None:
     assert bites[0] - started >= 0.2
 
 
-def test_fed_it_does_not() -> None:
+def test_with_resets_it_does_not() -> None:
     bites: list[str] = []
     with Watchdog(LONG_SECONDS, lambda: bites.append("on_timeout")) as dog:
         for _ in range(20):
@@ -34,7 +34,7 @@ def test_fed_it_does_not() -> None:
     assert bites == []
 
 
-def test_after_its_end_it_does_not() -> None:
+def test_after_its_exit_it_does_not() -> None:
     bites: list[str] = []
     with Watchdog(LONG_SECONDS, lambda: bites.append("on_timeout")) as dog:
         pass

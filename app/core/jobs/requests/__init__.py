@@ -1,1 +1,4 @@
-"""Requests for jobs. Each kind checks what it can before any work is queued, then makes a row."""
+"""Request models of the jobs, one per kind: the body of `POST /v1/jobs`, and how it becomes a row.
+
+A field that is left out is chosen for the size of the dataset.
+"""

@@ -1,114 +1,84 @@
-"""A request for a clustering."""
+"""The request for a clustering."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from sqlalchemy import func, select
+from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from app.core.jobs.lifecycle import create_job
 from app.core.jobs.limits import training_memory
-from app.core.jobs.requests.base import JobRequest, get_ready_dataset
+from app.core.jobs.requests import base
+from app.core.jobs.requests.training import (
+    check_neighbor_count,
+    check_steps,
+    config_settings,
+    count_training_images,
+    refusing_invalid_config,
+)
 from app.core.models import check_name, slug
 from app.core.models.backbones import check_backbone_name
-from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
-from app.core.platform.tables import Dataset, Image, Job
+from app.core.platform.tables import Job
+from temi.backbones.catalog import DEFAULT_BACKBONE
 from temi.config import TrainConfig
-from temi.errors import InvalidConfig
-
-MOST_STEPS = 1_000_000  # twice the paper's longest run, 200 epochs of ImageNet
-_TRAIN_SETTINGS = (
-    "n_clusters",
-    "objective",
-    "n_heads",
-    "n_neighbors",
-    "beta",
-    "steps",
-    "epochs",
-    "seed",
-    "precision",
-)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterRequest(JobRequest):
-    dataset_id: str
-    n_clusters: int
-    backbone: str
-    precision: str
-    seed: int
-    model_name: str | None = None
-    exclude_duplicates: str = "none"
-    recipe: str = "default"
-    objective: str | None = None
-    n_heads: int | None = None
-    n_neighbors: int | None = None
-    beta: float | None = None
-    steps: int | None = None
-    epochs: int | None = None
+class ClusterCreate(base.JobCreateBase):
+    """Cluster the images of a dataset and register the model."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"dataset_id": base.EXAMPLE_DATASET_ID, "n_clusters": 8}]}
+    )
+
+    kind: Literal["cluster"] = "cluster"
+    dataset_id: base.DatasetId
+    n_clusters: int = Field(ge=2, le=base.MAX_CLUSTERS, description="Number of clusters.")
+    model_name: base.ModelName = None
+    backbone: base.Backbone = DEFAULT_BACKBONE
+    precision: base.Precision = "float32"
+    exclude_duplicates: base.ExcludedDuplicates = "none"
+    recipe: Literal["default", "paper"] = Field(
+        default="default",
+        description="`paper` trains as in the paper (50 heads, 200 epochs) and takes many times "
+        "as long.",
+    )
+    objective: base.Objective = None
+    n_heads: base.HeadCount = None
+    n_neighbors: base.NeighborCount = None
+    beta: base.Beta = None
+    steps: base.Steps = None
+    epochs: base.Epochs = None
+    seed: base.Seed = 0
 
     def check(self, settings: Settings) -> None:
         check_backbone_name(self.backbone, settings.weights_dir)
 
     def create(self, session: Session, tenant: str) -> Job:
-        dataset = get_ready_dataset(session, tenant, self.dataset_id)
+        dataset = base.get_ready_dataset(session, tenant, self.dataset_id)
         name = check_name(self.model_name) if self.model_name else slug(dataset.name)
-        n_images = count_trained(session, dataset, self.exclude_duplicates)
+        n_images = count_training_images(session, dataset, self.exclude_duplicates)
+        train = self._train_config(n_images)
         config = {
             "model_name": name,
             "backbone": self.backbone,
             "precision": self.precision,
             "exclude_duplicates": self.exclude_duplicates,
-            "train": (train := self.train_config(n_images)),
+            "train": train,
         }
         return create_job(
             session,
             tenant=tenant,
-            kind="cluster",
+            kind=self.kind,
             dataset=dataset,
             config=config,
             request=self,
             memory_bytes=training_memory([train], n_images, self.backbone),
         )
 
-    def train_config(self, n_images: int) -> dict[str, Any]:
+    def _train_config(self, n_images: int) -> dict[str, Any]:
         check_neighbor_count(self.n_neighbors, n_images)
-        given = {name: getattr(self, name) for name in _TRAIN_SETTINGS}
-        with naming_fields():
+        with refusing_invalid_config():
+            given = config_settings(self, TrainConfig)
             config = TrainConfig.for_recipe(self.recipe, **given).resolve(n_images)
         check_steps(config.steps, self.epochs)
         return config.as_dict()
-
-
-@contextmanager
-def naming_fields() -> Iterator[None]:
-    """What `temi` refuses is a mistake in the request."""
-    try:
-        yield
-    except InvalidConfig as error:
-        raise InvalidRequest.field(error.field, error.message) from error
-
-
-def check_steps(steps: int | None, epochs: int | None) -> None:
-    """Epochs of a large dataset may mean far more steps than could be asked for as such."""
-    if epochs is not None and steps is not None and steps > MOST_STEPS:
-        raise InvalidRequest.field(
-            "epochs",
-            f"mean {steps:,} steps of this dataset; at most {MOST_STEPS:,} are allowed",
-        )
-
-
-def count_trained(session: Session, dataset: Dataset, exclude_duplicates: str) -> int:
-    """Images to train on, as far as it can be known: near duplicates are yet to be found."""
-    if exclude_duplicates == "none":
-        return dataset.image_count
-    different = select(func.count(Image.sha256.distinct()))
-    return session.scalar(different.where(Image.dataset_id == dataset.id)) or 0
-
-
-def check_neighbor_count(n_neighbors: int | None, n_images: int) -> None:
-    if n_neighbors is not None and n_neighbors >= n_images:
-        raise InvalidRequest.field("n_neighbors", f"must be below the number of images, {n_images}")

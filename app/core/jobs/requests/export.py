@@ -1,7 +1,8 @@
-"""A request for a file of labels."""
+"""The request to write a clustering to a file."""
 
-from dataclasses import dataclass
+from typing import Annotated, Literal
 
+from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from app.core.clusterings.revisions import check_clusters, open_revision
@@ -9,22 +10,45 @@ from app.core.clusterings.rows import get_clustering
 from app.core.datasets.rows import get_dataset
 from app.core.exports.files import export_filename
 from app.core.jobs.lifecycle import create_job
-from app.core.jobs.requests.base import JobRequest
+from app.core.jobs.requests import base
 from app.core.platform.errors import DatasetEmpty
 from app.core.platform.tables import Job
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportRequest(JobRequest):
-    clustering_id: str
-    format: str
-    revision: int | None = None
-    cluster_ids: list[int] | None = None
-    min_probability: float | None = None
-    include_excluded: bool = False
+class ExportCreate(base.JobCreateBase):
+    """Write a clustering to a file for another program."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "kind": "export",
+                    "clustering_id": "cl_01k9z3m4q5r6s7t8v9w0x1y2z3",
+                    "format": "parquet",
+                    "min_probability": 0.5,
+                }
+            ]
+        }
+    )
+
+    kind: Literal["export"]
+    clustering_id: str = Field(max_length=40)
+    format: Literal[
+        "csv", "jsonl", "parquet", "coco", "label_studio", "image_folder", "huggingface"
+    ]
+    revision: int | None = Field(
+        default=None, ge=1, le=2**31 - 1, description="By default the current one."
+    )
+    cluster_ids: list[Annotated[int, Field(ge=0, lt=2**31)]] | None = Field(
+        default=None, min_length=1, max_length=base.MAX_CLUSTERS, description="By default all."
+    )
+    min_probability: float | None = Field(default=None, ge=0, le=1)
+    include_excluded: bool = Field(
+        default=False, description="Also export images that were excluded from the clustering."
+    )
 
     def create(self, session: Session, tenant: str) -> Job:
-        """The revision is settled here: later edits do not reach the file."""
+        """Fixes the revision: later edits of the clustering do not change the file."""
         clustering = get_clustering(session, tenant, self.clustering_id)
         view = open_revision(session, clustering, self.revision)
         check_clusters(view, self.cluster_ids or (), "cluster_ids")
@@ -42,5 +66,5 @@ class ExportRequest(JobRequest):
             "filename": export_filename(dataset.name, view.revision, self.format),
         }
         return create_job(
-            session, tenant=tenant, kind="export", dataset=dataset, config=config, request=self
+            session, tenant=tenant, kind=self.kind, dataset=dataset, config=config, request=self
         )

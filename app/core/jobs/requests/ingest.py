@@ -1,4 +1,4 @@
-"""Images from a source into a dataset. What the source is stands in the job's configuration."""
+"""Ingest jobs. They have no request model: an upload or a source starts them."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def create_ingest_job(
     source: dict[str, Any],
     request: JobOptions | None = None,
 ) -> Job:
-    """The dataset must be locked and unused. Until the job ends nobody else may change it."""
+    """The dataset must be locked and unused. Its status keeps others from changing it."""
     dataset.status = "ingesting"
     config = {"source": source, "first_position": dataset.end_position}
     return create_job(
@@ -27,13 +27,13 @@ def create_ingest_job(
 
 
 def get_unused_dataset(session: Session, tenant: str, dataset_id: str) -> Dataset:
-    """Locked until the end of the transaction, and no job works on it: its images may change."""
+    """Returns the dataset, locked, if no job uses it, so that its images may change."""
     dataset = get_dataset(session, tenant, dataset_id, lock=True)
     check_unused(session, dataset)
     return dataset
 
 
 def upload_keys(job: Job) -> list[str]:
-    """What was sent, and what was found: of no more use once the ingest has ended."""
-    sent = job.config["source"].get("key")
-    return [*([sent] if sent else []), listing_key(job.id)]
+    """Returns the keys of the upload and of the source's listing, not needed after the ingest."""
+    uploaded = job.config["source"].get("key")
+    return [*([uploaded] if uploaded else []), listing_key(job.id)]

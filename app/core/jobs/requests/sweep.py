@@ -1,84 +1,116 @@
-"""A request to train over several values of one setting."""
+"""The request for trainings over several values of one setting."""
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from app.core.jobs.lifecycle import create_job
 from app.core.jobs.limits import training_memory
-from app.core.jobs.requests.base import JobRequest, get_ready_dataset
-from app.core.jobs.requests.cluster import check_neighbor_count, count_trained, naming_fields
+from app.core.jobs.requests import base
+from app.core.jobs.requests.training import (
+    check_neighbor_count,
+    config_settings,
+    count_training_images,
+    refusing_invalid_config,
+)
 from app.core.models.backbones import check_backbone_name
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job
+from temi.backbones.catalog import DEFAULT_BACKBONE
 from temi.config import TrainConfig
 
-_BETAS = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
-# Each about half as large again as the one before.
-_SIZES = (2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200)
-_IMAGES_A_CLUSTER = 5  # fewer have no neighbors of their own to be recognized by
-_MOST_CLUSTERS = 25_000
-_TRAIN_SETTINGS = ("objective", "n_heads", "n_neighbors", "steps", "seed", "precision")
+_DEFAULT_BETAS = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
+_DEFAULT_CLUSTER_COUNTS = (2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200)  # steps of about 1.5
+_MIN_IMAGES_PER_CLUSTER = 5  # a smaller cluster has too few neighbors of its own
 
 
-@dataclass(frozen=True, kw_only=True)
-class SweepRequest(JobRequest):
-    dataset_id: str
-    parameter: str
-    backbone: str
-    precision: str
-    seed: int
-    values: list[float] | None = None
-    n_clusters: int | None = None
-    exclude_duplicates: str = "none"
-    objective: str | None = None
-    n_heads: int | None = None
-    n_neighbors: int | None = None
-    beta: float | None = None
-    steps: int | None = None
+class SweepCreate(base.JobCreateBase):
+    """Train with several values of one setting and compare the results; registers no model."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "kind": "sweep",
+                    "dataset_id": base.EXAMPLE_DATASET_ID,
+                    "parameter": "beta",
+                    "n_clusters": 8,
+                },
+                {
+                    "kind": "sweep",
+                    "dataset_id": base.EXAMPLE_DATASET_ID,
+                    "parameter": "n_clusters",
+                    "values": [4, 8, 16],
+                },
+            ]
+        }
+    )
+
+    kind: Literal["sweep"]
+    dataset_id: base.DatasetId
+    parameter: Literal["beta", "n_clusters"] = "beta"
+    values: list[float] | None = Field(
+        default=None, min_length=1, max_length=20, description="By default a grid."
+    )
+    n_clusters: int | None = Field(
+        default=None, ge=2, le=base.MAX_CLUSTERS, description="Required for a sweep over `beta`."
+    )
+    backbone: base.Backbone = DEFAULT_BACKBONE
+    precision: base.Precision = "float32"
+    exclude_duplicates: base.ExcludedDuplicates = "none"
+    objective: base.Objective = None
+    n_heads: base.HeadCount = None
+    n_neighbors: base.NeighborCount = None
+    beta: base.Beta = None
+    steps: base.Steps = None
+    seed: base.Seed = 0
 
     def check(self, settings: Settings) -> None:
         if self.parameter == "beta" and self.n_clusters is None:
-            raise InvalidRequest.field("n_clusters", "is needed where beta is swept")
+            raise InvalidRequest.field("n_clusters", "is required for a sweep over beta")
         if getattr(self, self.parameter) is not None:
-            raise InvalidRequest.field(self.parameter, "is what is swept; give its `values`")
+            message = "is the parameter of the sweep; give its values in `values`"
+            raise InvalidRequest.field(self.parameter, message)
         check_backbone_name(self.backbone, settings.weights_dir)
 
     def create(self, session: Session, tenant: str) -> Job:
-        dataset = get_ready_dataset(session, tenant, self.dataset_id)
-        n_images = count_trained(session, dataset, self.exclude_duplicates)
+        dataset = base.get_ready_dataset(session, tenant, self.dataset_id)
+        n_images = count_training_images(session, dataset, self.exclude_duplicates)
         check_neighbor_count(self.n_neighbors, n_images)
+        values = self._sorted_values(n_images)
+        train = [self._train_config(value, n_images) for value in values]
         config = {
             "parameter": self.parameter,
             "backbone": self.backbone,
             "precision": self.precision,
             "exclude_duplicates": self.exclude_duplicates,
-            "values": (values := self._values(n_images)),
-            "train": (train := [self._train_config(value, n_images) for value in values]),
+            "values": values,
+            "train": train,
         }
         return create_job(
             session,
             tenant=tenant,
-            kind="sweep",
+            kind=self.kind,
             dataset=dataset,
             config=config,
             request=self,
             memory_bytes=training_memory(train, n_images, self.backbone),
         )
 
-    def _values(self, n_images: int) -> list[float] | list[int]:
-        """By rising value, each once."""
+    def _sorted_values(self, n_images: int) -> list[float] | list[int]:
+        """Returns the values in ascending order, without repeats."""
         if self.parameter == "beta":
-            betas = _BETAS if self.values is None else self.values
+            betas = _DEFAULT_BETAS if self.values is None else self.values
             if not all(math.isfinite(beta) and 0.5 < beta <= 1.0 for beta in betas):
                 raise InvalidRequest.field("values", "beta must be above 0.5 and at most 1")
             return sorted(set(betas))
-        most = min(_MOST_CLUSTERS, n_images)
+        most = min(base.MAX_CLUSTERS, n_images)
         if self.values is None:
-            fitting = [n for n in _SIZES if n <= n_images // _IMAGES_A_CLUSTER]
+            largest = n_images // _MIN_IMAGES_PER_CLUSTER
+            fitting = [count for count in _DEFAULT_CLUSTER_COUNTS if count <= largest]
             return fitting or [min(2, most)]
         if not all(2 <= value <= most and value == int(value) for value in self.values):
             raise InvalidRequest.field(
@@ -87,7 +119,6 @@ class SweepRequest(JobRequest):
         return sorted({int(value) for value in self.values})
 
     def _train_config(self, value: float, n_images: int) -> dict[str, Any]:
-        given = {name: getattr(self, name) for name in (*_TRAIN_SETTINGS, "n_clusters", "beta")}
-        given[self.parameter] = value
-        with naming_fields():
+        given = config_settings(self, TrainConfig) | {self.parameter: value}
+        with refusing_invalid_config():
             return TrainConfig.for_recipe("default", **given).resolve(n_images).as_dict()

@@ -1,9 +1,9 @@
-"""Whether a process gets on with its work, judged by the process that watches over it.
+"""Finds processes that make no progress.
 
-Heartbeats only show that the watching process is alive. A job is making progress when its counts
-change, when a checkpoint is saved, or when the stage itself reports a finished piece of work. A
-single call of a library that reports nothing is announced as computing: then the CPU time of the
-process is its sign of life, because a process that waits for something uses none.
+Heartbeats only show that the supervising process is alive. A job makes progress when its counts
+change, when a checkpoint is saved, or when the stage itself reports finished work. A library call
+that cannot report is announced as computing: then the CPU time of the process counts as progress,
+because a process that waits uses none.
 """
 
 import time
@@ -15,14 +15,14 @@ from app.core.jobs.lifecycle import Progress
 
 # Of one core, over the whole time without progress. A waiting process stays far below it, also
 # with threads that wake up now and then; one that computes on a crowded machine is above it.
-_LEAST_CPU_SHARE = 0.01
-# A call that keeps a core busy without end is given up after this many times the allowed silence.
-_LONGEST_COMPUTING = 24
+_MIN_CPU_SHARE = 0.01
+# A call that keeps a core busy without end is killed after this many times the allowed silence.
+_MAX_COMPUTING = 24
 
 
 @dataclass(frozen=True)
 class Alive:
-    """A stage has finished a piece of work that its counts do not show."""
+    """A stage has finished work that its counts do not show."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,12 @@ class Computing:
     active: bool
 
 
+LivenessSignal = Alive | Computing
+
+
 @dataclass(frozen=True)
 class Stall:
-    """How long a process was silent, and in which stage."""
+    """How long a process made no progress, and in which stage."""
 
     stage: str | None
     seconds: float
@@ -44,8 +47,8 @@ class Stall:
         return f"in the stage {self.stage}" if self.stage else "before its first stage"
 
 
-class StallWatch:
-    """Notes signs of life of one process; `find_stall` says when there were none for too long."""
+class StallDetector:
+    """Reads the messages of one process; `find_stall` returns a stall after too long a silence."""
 
     def __init__(self, pid: int | None, limit_seconds: float, stage: str | None = None) -> None:
         self._pid = pid
@@ -57,7 +60,7 @@ class StallWatch:
         self._alive_at = self._reported_at = time.monotonic()
 
     def note(self, message: object) -> None:
-        """A message of the process. Progress counts only if it differs from the last one."""
+        """Takes a message of the process. Progress counts only if it differs from the last one."""
         if isinstance(message, Progress):
             counts = (message.stage, message.completed, message.total, message.failed)
             changed, self._counts = counts != self._counts, counts
@@ -67,7 +70,7 @@ class StallWatch:
         if isinstance(message, Computing):
             self._computing = message.active
         elif not isinstance(message, Progress | Alive):
-            self._computing = False  # a stage, or a piece of one, begins or ends
+            self._computing = False  # a stage or a shard begins or ends
         self._alive_at = self._reported_at = time.monotonic()
         self._cpu_seconds = self._read_cpu() if self._computing else 0.0
 
@@ -77,7 +80,7 @@ class StallWatch:
 
     def find_stall(self) -> Stall | None:
         now = time.monotonic()
-        longest = _LONGEST_COMPUTING * self._limit
+        longest = _MAX_COMPUTING * self._limit
         if self._computing and now - self._reported_at < longest:
             self._note_cpu(now)
         if now - self._alive_at < self._limit:
@@ -86,12 +89,12 @@ class StallWatch:
 
     def _note_cpu(self, now: float) -> None:
         used = self._read_cpu()
-        if used - self._cpu_seconds >= _LEAST_CPU_SHARE * self._limit:
+        if used - self._cpu_seconds >= _MIN_CPU_SHARE * self._limit:
             self._alive_at, self._cpu_seconds = now, used
 
     def _read_cpu(self) -> float:
         try:
             times = psutil.Process(self._pid).cpu_times()
-        except psutil.Error:  # it has ended, and its supervisor is about to find that out
+        except psutil.Error:  # it has ended, and its supervisor is about to notice
             return 0.0
         return float(times.user + times.system)

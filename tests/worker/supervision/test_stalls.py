@@ -1,4 +1,4 @@
-"""What counts as progress. Time is set by hand: nothing here waits for a clock."""
+"""What counts as progress, with a fake clock."""
 
 import os
 
@@ -6,8 +6,8 @@ import pytest
 
 from app.core.jobs.lifecycle import Progress
 from worker.context import StageBegan
-from worker.supervision import liveness
-from worker.supervision.liveness import Alive, Computing, StallWatch
+from worker.supervision import stalls
+from worker.supervision.stalls import Alive, Computing, StallDetector
 
 LIMIT = 100.0
 
@@ -22,19 +22,19 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(liveness, "time", clock)
+    monkeypatch.setattr(stalls, "time", clock)
     return clock
 
 
 @pytest.fixture
 def cpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     used = {"seconds": 5.0}
-    monkeypatch.setattr(StallWatch, "_read_cpu", lambda _self: used["seconds"])
+    monkeypatch.setattr(StallDetector, "_read_cpu", lambda _self: used["seconds"])
     return used
 
 
-def watch(clock: Clock) -> StallWatch:
-    made = StallWatch(os.getpid(), LIMIT)
+def watch(clock: Clock) -> StallDetector:
+    made = StallDetector(os.getpid(), LIMIT)
     made.note(StageBegan("embed"))
     made.note(Progress("embed", 1, 10))
     clock.now += LIMIT - 1
@@ -51,8 +51,8 @@ def test_silence_beyond_the_limit_is_a_stall(clock: Clock) -> None:
     assert stall.where == "in the stage embed"
 
 
-def test_a_process_that_never_says_anything_stalls(clock: Clock, cpu: dict[str, float]) -> None:
-    watched = StallWatch(os.getpid(), LIMIT)
+def test_a_process_without_messages_stalls(clock: Clock, cpu: dict[str, float]) -> None:
+    watched = StallDetector(os.getpid(), LIMIT)
     clock.now += LIMIT / 2
     cpu["seconds"] += LIMIT / 2  # it imports torch
     assert watched.find_stall() is None
@@ -75,21 +75,23 @@ def test_a_process_that_never_says_anything_stalls(clock: Clock, cpu: dict[str, 
         Computing(active=True),
     ],
 )
-def test_signs_of_life(clock: Clock, cpu: dict[str, float], message: object) -> None:
+def test_messages_that_count_as_progress(
+    clock: Clock, cpu: dict[str, float], message: object
+) -> None:
     watched = watch(clock)
     watched.note(message)
     clock.now += LIMIT - 1
     assert watched.find_stall() is None
 
 
-def test_the_same_counts_again_are_no_sign_of_life(clock: Clock) -> None:
+def test_unchanged_counts_are_no_progress(clock: Clock) -> None:
     watched = watch(clock)
     watched.note(Progress("embed", 1, 10, rate=3.0))
     clock.now += 1
     assert watched.find_stall() is not None
 
 
-def test_a_call_that_computes_lives_by_its_cpu_time(clock: Clock, cpu: dict[str, float]) -> None:
+def test_cpu_time_counts_as_progress_while_computing(clock: Clock, cpu: dict[str, float]) -> None:
     watched = watch(clock)
     watched.note(Computing(active=True))
     for _ in range(5):
@@ -102,7 +104,7 @@ def test_a_call_that_computes_lives_by_its_cpu_time(clock: Clock, cpu: dict[str,
     assert watched.find_stall() is not None
 
 
-def test_a_call_that_waits_instead_of_computing_stalls(clock: Clock, cpu: dict[str, float]) -> None:
+def test_computing_without_cpu_time_stalls(clock: Clock, cpu: dict[str, float]) -> None:
     watched = watch(clock)
     watched.note(Computing(active=True))
     clock.now += LIMIT
@@ -110,9 +112,7 @@ def test_a_call_that_waits_instead_of_computing_stalls(clock: Clock, cpu: dict[s
     assert watched.find_stall() is not None
 
 
-def test_a_call_that_spins_without_end_stalls_in_the_end(
-    clock: Clock, cpu: dict[str, float]
-) -> None:
+def test_computing_without_end_stalls(clock: Clock, cpu: dict[str, float]) -> None:
     watched = watch(clock)
     watched.note(Computing(active=True))
     rounds = 0
@@ -125,4 +125,4 @@ def test_a_call_that_spins_without_end_stalls_in_the_end(
 
 
 def test_the_cpu_time_of_a_process_is_read() -> None:
-    assert StallWatch(os.getpid(), LIMIT)._read_cpu() > 0
+    assert StallDetector(os.getpid(), LIMIT)._read_cpu() > 0
