@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
@@ -89,7 +90,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     app = FastAPI(
         title="TEMI clustering service",
-        version="0.1.0",
+        version=version("temi-service"),
         description=_DESCRIPTION,
         lifespan=lifespan,
         separate_input_output_schemas=False,
