@@ -1,5 +1,8 @@
 """The `temi` command. A command module is added by one line below."""
 
+from importlib.metadata import version
+from typing import Annotated
+
 import typer
 
 from app.cli import (
@@ -27,14 +30,40 @@ from app.cli import (
     uploads,
     workers,
 )
+from app.cli.connection import DEFAULT_SERVER, ApiKey, Connection, Server
 from app.cli.errors import ErrorReportingGroup
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"temi {version('temi-service')}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+]
 
 app = typer.Typer(
     cls=ErrorReportingGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Sort unlabeled photos into meaningful groups, then label new ones.",
+    epilog="Options of the connection come before the command: temi --server URL datasets list",
 )
+
+
+@app.callback()
+def temi(
+    ctx: typer.Context,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+    _version: Version = False,
+) -> None:
+    """Cluster images without labels, and label new images with the clusters found."""
+    ctx.obj = Connection(server, api_key)
+
+
 app.command("cluster")(cluster.cluster)
 app.command("predict")(predict.predict)
 app.command("demo")(demo.demo)

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.markup import escape
 
+from app.cli.connection import connect
 from app.cli.errors import UNREACHABLE
-from app.cli.options import DEFAULT_SERVER, ApiKey, LabelsFrom, Server, connect
+from app.cli.options import LabelsFrom
 from app.cli.output import notices, results, write_labels
 from app.cli.progress import follow
 from app.cli.tables import print_clusters, print_metrics
@@ -41,6 +42,7 @@ Out = Annotated[
 
 
 def cluster(
+    ctx: typer.Context,
     folder: Folder,
     clusters: Clusters,
     name: Name = None,
@@ -54,8 +56,6 @@ def cluster(
     labels_from: LabelsFrom = "none",
     local: Local = False,
     out: Out = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
 ) -> None:
     """Sort a folder of images into groups."""
     settings: dict[str, Any] = {
@@ -73,7 +73,7 @@ def cluster(
         if not folder.is_dir():
             raise typer.BadParameter("--local needs a folder.", param_hint="FOLDER")
         return cluster_folder(folder, backbone, settings, out or _DEFAULT_OUT)
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         _require_service(client)
         dataset_id = _upload(client, folder, name, labels_from)
         job = client.create_job(dataset_id=dataset_id, backbone=backbone, **settings)

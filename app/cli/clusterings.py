@@ -5,28 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.cli.options import (
-    DEFAULT_SERVER,
-    ApiKey,
-    AsJson,
-    ClusteringId,
-    ClusterNumber,
-    Limit,
-    OutFile,
-    Server,
-    Yes,
-    confirm,
-    connect,
-)
-from app.cli.output import (
-    moment,
-    notices,
-    percent,
-    print_item,
-    print_json,
-    print_rows,
-    write_bytes,
-)
+from app.cli.connection import connect
+from app.cli.options import AsJson, ClusteringId, ClusterNumber, Limit, OutFile, Yes, confirm
+from app.cli.output import moment, notices, percent, print_item, print_json, print_rows, write_bytes
 from app.cli.tables import print_clusters
 
 app = typer.Typer(no_args_is_help=True, help="Groups that were found, and edits of them.")
@@ -42,13 +23,12 @@ Excluded = Annotated[
 
 @app.command("list")
 def list_clusterings(
+    ctx: typer.Context,
     dataset: Annotated[str | None, typer.Option(help="Only this one's.")] = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """List the clusterings, newest first."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_rows(
             client.clusterings(dataset_id=dataset),
             as_json,
@@ -62,56 +42,41 @@ def list_clusterings(
 
 
 @app.command("show")
-def show(
-    clustering_id: ClusteringId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+def show(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False) -> None:
     """Show one clustering."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_item(client.clustering(clustering_id), as_json, f"Clustering {clustering_id}")
 
 
 @app.command("clusters")
-def list_clusters(
-    clustering_id: ClusteringId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+def list_clusters(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False) -> None:
     """List its clusters with their surest images."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         found = client.clusters(clustering_id)
         print_json(found) if as_json else print_clusters(found)
 
 
 @app.command("cluster")
 def show_cluster(
-    clustering_id: ClusteringId,
-    cluster: ClusterNumber,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
+    ctx: typer.Context, clustering_id: ClusteringId, cluster: ClusterNumber, as_json: AsJson = False
 ) -> None:
     """Show one cluster."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         found = client.get_cluster(clustering_id, cluster)
         print_item(found, as_json, f"Cluster {cluster} of {clustering_id}")
 
 
 @app.command("images")
 def list_images(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
     cluster: ClusterNumber,
     sort: Sort = "representative",
     limit: Limit = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """List the images of a cluster: those that stand for it, or those in doubt, first."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_rows(
             islice(client.cluster_images(clustering_id, cluster, sort=sort), limit),
             as_json,
@@ -126,16 +91,15 @@ def list_images(
 
 @app.command("assignments")
 def list_assignments(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
     cluster: Annotated[int | None, typer.Option(min=0, help="Only this one's.")] = None,
     excluded: Excluded = None,
     limit: Limit = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """List which image is in which cluster."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_rows(
             islice(client.assignments(clustering_id, cluster, excluded=excluded), limit),
             as_json,
@@ -152,19 +116,15 @@ def list_assignments(
 
 
 @app.command("statistics")
-def statistics(
-    clustering_id: ClusteringId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+def statistics(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False) -> None:
     """Show how sure it is, and how even its clusters are."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_item(client.statistics(clustering_id), as_json, f"Statistics of {clustering_id}")
 
 
 @app.command("contact-sheet")
 def contact_sheet(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
     cluster: ClusterNumber,
     out: OutFile,
@@ -173,11 +133,9 @@ def contact_sheet(
     borderline_rows: Annotated[
         int, typer.Option(min=0, max=5, help="Of images at the border.")
     ] = 1,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
 ) -> None:
     """Save the images that stand for a cluster as one PNG."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         sheet = client.contact_sheet(
             clustering_id, cluster, rows=rows, columns=columns, borderline_rows=borderline_rows
         )
@@ -186,29 +144,23 @@ def contact_sheet(
 
 @app.command("plot")
 def plot(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
     name: Annotated[
         Literal["sizes", "probabilities", "confusion", "curves"], typer.Argument(metavar="PLOT")
     ],
     out: OutFile,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
 ) -> None:
     """Save a figure as PNG or SVG: sizes, probabilities, confusion or curves."""
     kind: Literal["png", "svg"] = "svg" if out.suffix.lower() == ".svg" else "png"
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         write_bytes(out, client.plot(clustering_id, name, format=kind))
 
 
 @app.command("delete")
-def delete(
-    clustering_id: ClusteringId,
-    yes: Yes = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-) -> None:
+def delete(ctx: typer.Context, clustering_id: ClusteringId, yes: Yes = False) -> None:
     """Delete a clustering with its history and exports; dataset and model stay."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         confirm(f"Delete {clustering_id}, its history and its exports?", yes)
         client.delete_clustering(clustering_id)
     notices.print(f"Deleted {clustering_id}")

@@ -6,19 +6,16 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from app.cli.connection import connect
 from app.cli.options import (
-    DEFAULT_SERVER,
-    ApiKey,
     AsJson,
     DatasetId,
     ImageIds,
     Limit,
     MinProbability,
     Revision,
-    Server,
     Yes,
     confirm,
-    connect,
 )
 from app.cli.output import moment, notices, print_item, print_rows, print_saved, size
 from app.cli.transfers import transfer
@@ -41,11 +38,9 @@ _SUFFIXES: dict[str, Literal["jsonl", "csv", "arrow"]] = {
 
 
 @app.command("list")
-def list_datasets(
-    server: Server = DEFAULT_SERVER, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+def list_datasets(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the datasets, newest first."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_rows(
             client.datasets(),
             as_json,
@@ -59,39 +54,28 @@ def list_datasets(
 
 
 @app.command("show")
-def show(
-    dataset_id: DatasetId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+def show(ctx: typer.Context, dataset_id: DatasetId, as_json: AsJson = False) -> None:
     """Show one dataset."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_item(client.dataset(dataset_id), as_json, f"Dataset {dataset_id}")
 
 
 @app.command("rename")
 def rename(
+    ctx: typer.Context,
     dataset_id: DatasetId,
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a dataset another name."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_item(client.rename_dataset(dataset_id, name), as_json, f"Dataset {dataset_id}")
 
 
 @app.command("delete")
-def delete(
-    dataset_id: DatasetId,
-    yes: Yes = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-) -> None:
+def delete(ctx: typer.Context, dataset_id: DatasetId, yes: Yes = False) -> None:
     """Delete a dataset with its images, clusterings and exports."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         confirm(f"Delete {dataset_id} and everything made from it?", yes)
         client.delete_dataset(dataset_id)
     notices.print(f"Deleted {dataset_id}")
@@ -99,15 +83,14 @@ def delete(
 
 @app.command("delete-images")
 def delete_images(
+    ctx: typer.Context,
     dataset_id: DatasetId,
     image_ids: ImageIds,
     yes: Yes = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Delete images of a dataset, all of them or none."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         confirm(f"Delete {len(image_ids)} images of {dataset_id}?", yes)
         dataset = client.delete_images(dataset_id, image_ids)
     print_item(dataset, as_json, f"Dataset {dataset_id}")
@@ -115,14 +98,10 @@ def delete_images(
 
 @app.command("images")
 def list_images(
-    dataset_id: DatasetId,
-    limit: Limit = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
+    ctx: typer.Context, dataset_id: DatasetId, limit: Limit = None, as_json: AsJson = False
 ) -> None:
     """List the images of a dataset in the order of the upload."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_rows(
             islice(client.images(dataset_id), limit),
             as_json,
@@ -136,14 +115,9 @@ def list_images(
 
 
 @app.command("issues")
-def list_issues(
-    dataset_id: DatasetId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+def list_issues(ctx: typer.Context, dataset_id: DatasetId, as_json: AsJson = False) -> None:
     """List the files of a dataset that could not be used, and why."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_rows(
             client.issues(dataset_id),
             as_json,
@@ -155,15 +129,14 @@ def list_issues(
 
 @app.command("duplicates")
 def list_duplicates(
+    ctx: typer.Context,
     dataset_id: DatasetId,
     kind: Annotated[Literal["exact", "near"] | None, typer.Option(help="Only these.")] = None,
     limit: Limit = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """List the images that show what an earlier one shows."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_rows(
             islice(client.duplicates(dataset_id, kind=kind), limit),
             as_json,
@@ -180,6 +153,7 @@ def list_duplicates(
 
 @app.command("labels")
 def labels(
+    ctx: typer.Context,
     dataset_id: DatasetId,
     format_: Format = None,
     out: Out = None,
@@ -187,8 +161,6 @@ def labels(
     revision: Revision = None,
     min_probability: MinProbability = None,
     cluster: Annotated[list[int] | None, typer.Option(min=0, help="Only it; repeatable.")] = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
 ) -> None:
     """Print or save the label of every image."""
     suffix = out.suffix.lower() if out else ""
@@ -201,7 +173,7 @@ def labels(
         "min_probability": min_probability,
         "cluster_ids": cluster,
     }
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         if out is None:
             for row in client.labels(dataset_id, **wanted):
                 print(row.model_dump_json())

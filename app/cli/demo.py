@@ -6,13 +6,14 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.child import embedded_service, free_port
-from app.cli.options import DEFAULT_SERVER, ApiKey, Server
+from app.cli.connection import DEFAULT_SERVER, Connection, connection
 from app.cli.output import notices, results
 from app.cli.progress import show_progress
 from app.cli.tables import print_clusters, print_metrics, print_predictions
@@ -33,8 +34,7 @@ StartTimeout = Annotated[
 
 
 def demo(
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
+    ctx: typer.Context,
     images: DemoFolder = _DEMO_FOLDER,
     start_timeout: StartTimeout = 120.0,
 ) -> None:
@@ -42,35 +42,33 @@ def demo(
     for needed in ("clipart.zip", "held_back.zip"):
         if not (images / needed).is_file():
             raise typer.BadParameter(f"{images / needed} is missing.", param_hint="--images")
-    running = _answers(server, api_key)
-    with (
-        _service(server if running else None, api_key, start_timeout) as url,
-        TemiClient(url, api_key) as client,
-    ):
+    given = connection(ctx)
+    running = _answers(given)
+    with _service(given, running, start_timeout) as service, service.client() as client:
         dataset = _dataset(client, images / "clipart.zip")
         job = _clustering_job(client, dataset)
         _show(client, job, images / "held_back.zip")
-    _next_steps(server if running else None)
+    _next_steps(given.server if running else None)
 
 
 @contextmanager
-def _service(server: str | None, api_key: str | None, start_seconds: float) -> Iterator[str]:
-    """The running service, or one of our own until the end of the demo."""
-    if server is not None:
-        notices.print(f"Using the service at {server}")
-        yield server
+def _service(given: Connection, running: bool, start_seconds: float) -> Iterator[Connection]:
+    """Yields the running service, or an embedded one that stops at the end of the demo."""
+    if running:
+        notices.print(f"Using the service at {given.server}")
+        yield given
         return
-    with embedded_service(free_port(_PORT), api_key, start_seconds) as url:
+    with embedded_service(free_port(_PORT), given.api_key, start_seconds) as url:
         notices.print(f"Started a service at {url}")
-        yield url
+        yield replace(given, server=url)
     notices.print("Stopped the service")
 
 
-def _answers(server: str, api_key: str | None) -> bool:
-    with TemiClient(server, api_key, timeout=5.0) as client:
+def _answers(given: Connection) -> bool:
+    with given.client(timeout=5.0) as client:
         try:
             client.ready()
-        except (ServiceUnreachable, ApiError):  # nobody, or another program on that port
+        except (ServiceUnreachable, ApiError):  # nothing, or another program on that port
             return False
         return True
 

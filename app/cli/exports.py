@@ -5,20 +5,16 @@ from typing import Annotated
 
 import typer
 
+from app.cli.connection import connect, connect_for_transfer
 from app.cli.options import (
-    DEFAULT_SERVER,
-    ApiKey,
     AsJson,
     ClusteringId,
     ExportId,
     MinProbability,
     OutFileOrFolder,
     Revision,
-    Server,
     Yes,
     confirm,
-    connect,
-    connect_for_transfer,
 )
 from app.cli.output import moment, notices, print_item, print_rows, print_saved, size
 from app.cli.progress import follow
@@ -31,13 +27,12 @@ app = typer.Typer(no_args_is_help=True, help="Files of labels for other programs
 
 @app.command("list")
 def list_exports(
+    ctx: typer.Context,
     clustering: Annotated[str | None, typer.Option(help="Only this one's.")] = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """List the exports, newest first."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_rows(
             client.exports(clustering_id=clustering),
             as_json,
@@ -51,19 +46,15 @@ def list_exports(
 
 
 @app.command("show")
-def show(
-    export_id: ExportId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+def show(ctx: typer.Context, export_id: ExportId, as_json: AsJson = False) -> None:
     """Show one export."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_item(client.get_export(export_id), as_json, f"Export {export_id}")
 
 
 @app.command("create")
 def create(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
     format_: Format,
     out: OutFileOrFolder = None,
@@ -71,12 +62,10 @@ def create(
     cluster: OnlyClusters = None,
     min_probability: MinProbability = None,
     include_excluded: WithExcluded = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a clustering to a file, wait for it, and download it."""
-    with connect_for_transfer(server, api_key) as client:
+    with connect_for_transfer(ctx) as client:
         job = client.export(
             clustering_id,
             format_,
@@ -92,23 +81,16 @@ def create(
 
 
 @app.command("download")
-def download(
-    export_id: ExportId,
-    out: OutFileOrFolder = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-) -> None:
+def download(ctx: typer.Context, export_id: ExportId, out: OutFileOrFolder = None) -> None:
     """Save an export, checked against its hash; a download that broke off is continued."""
-    with connect_for_transfer(server, api_key) as client:
+    with connect_for_transfer(ctx) as client:
         _download(client, export_id, out)
 
 
 @app.command("delete")
-def delete(
-    export_id: ExportId, yes: Yes = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
-) -> None:
+def delete(ctx: typer.Context, export_id: ExportId, yes: Yes = False) -> None:
     """Delete an export and its file."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         confirm(f"Delete {export_id}?", yes)
         client.delete_export(export_id)
     notices.print(f"Deleted {export_id}")

@@ -5,19 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.cli.options import (
-    DEFAULT_SERVER,
-    ApiKey,
-    AsJson,
-    ImageId,
-    ImageIds,
-    OutFile,
-    OutFileOrFolder,
-    Server,
-    Yes,
-    confirm,
-    connect,
-)
+from app.cli.connection import connect
+from app.cli.options import AsJson, ImageId, ImageIds, OutFile, OutFileOrFolder, Yes, confirm
 from app.cli.output import notices, percent, print_item, print_rows, print_saved, write_bytes
 from app.cli.tables import short_name
 from app.cli.transfers import transfer
@@ -26,26 +15,16 @@ app = typer.Typer(no_args_is_help=True, help="Single images.")
 
 
 @app.command("show")
-def show(
-    image_id: ImageId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+def show(ctx: typer.Context, image_id: ImageId, as_json: AsJson = False) -> None:
     """Show what is known of an image."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_item(client.image(image_id), as_json, f"Image {image_id}")
 
 
 @app.command("labels")
-def list_labels(
-    image_id: ImageId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+def list_labels(ctx: typer.Context, image_id: ImageId, as_json: AsJson = False) -> None:
     """List what each clustering calls an image."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_rows(
             client.image_labels(image_id),
             as_json,
@@ -61,14 +40,9 @@ def list_labels(
 
 
 @app.command("download")
-def download(
-    image_id: ImageId,
-    out: OutFileOrFolder = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-) -> None:
+def download(ctx: typer.Context, image_id: ImageId, out: OutFileOrFolder = None) -> None:
     """Save the original file; a download that broke off is continued."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         target = out or Path()
         if target.is_dir():
             target = target / (short_name(client.image(image_id).name) or image_id)
@@ -79,28 +53,22 @@ def download(
 
 @app.command("thumbnail")
 def thumbnail(
+    ctx: typer.Context,
     image_id: ImageId,
     out: OutFile,
     size: Annotated[
         Literal["64", "128", "256", "512"], typer.Option(help="Longer side in pixels.")
     ] = "256",
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
 ) -> None:
     """Save a small picture (WebP)."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         write_bytes(out, client.thumbnail(image_id, int(size)))
 
 
 @app.command("delete")
-def delete(
-    image_ids: ImageIds,
-    yes: Yes = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-) -> None:
+def delete(ctx: typer.Context, image_ids: ImageIds, yes: Yes = False) -> None:
     """Delete images from their datasets."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         confirm(f"Delete {len(image_ids)} images?", yes)
         for image_id in image_ids:
             client.delete_image(image_id)

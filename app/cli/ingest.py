@@ -5,18 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import (
-    DEFAULT_SERVER,
-    ApiKey,
-    AsJson,
-    DatasetId,
-    LabelsFrom,
-    Priority,
-    Server,
-    Wait,
-    WebhookUrl,
-    connect_for_transfer,
-)
+from app.cli.connection import connect_for_transfer
+from app.cli.options import AsJson, DatasetId, LabelsFrom, Priority, Wait, WebhookUrl
 from app.cli.progress import report_job
 from app.cli.transfers import transfer
 from temi_client import Job, Source, TemiClient
@@ -81,6 +71,7 @@ class _Choice:
 
 
 def create(
+    ctx: typer.Context,
     files: Files = None,
     name: Annotated[str | None, typer.Option(help="By default after the files.")] = None,
     labels_from: LabelsFrom = "none",
@@ -93,19 +84,18 @@ def create(
     webhook_url: WebhookUrl = None,
     priority: Priority = None,
     wait: Wait = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a dataset of an archive, a folder, images, or of what the service itself can reach."""
     choice = _Choice(files, resumable, resume, server_folder, s3, urls_file, manifest)
     told = {"webhook_url": webhook_url, "priority": priority}
-    with connect_for_transfer(server, api_key) as client:
+    with connect_for_transfer(ctx) as client:
         job = _create(client, choice, name, labels_from, told)
         report_job(client, job, wait, as_json)
 
 
 def append(
+    ctx: typer.Context,
     dataset_id: DatasetId,
     files: Files = None,
     labels_from: LabelsFrom = "none",
@@ -118,14 +108,12 @@ def append(
     webhook_url: WebhookUrl = None,
     priority: Priority = None,
     wait: Wait = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Add images to a dataset; they come from wherever `create` takes them."""
     choice = _Choice(files, resumable, resume, server_folder, s3, urls_file, manifest)
     told = {"webhook_url": webhook_url, "priority": priority}
-    with connect_for_transfer(server, api_key) as client:
+    with connect_for_transfer(ctx) as client:
         job = _append(client, dataset_id, choice, labels_from, told)
         report_job(client, job, wait, as_json)
 

@@ -135,10 +135,7 @@ def _train(features: "Features", config: Any, progress: StageProgress) -> "Featu
 
 
 def _print_groups(
-    n_clusters: int,
-    names: list[str],
-    found: "npt.NDArray[np.int64]",
-    sure: "Features",
+    n_clusters: int, names: list[str], found: "npt.NDArray[np.int64]", sure: "Features"
 ) -> None:
     rows = []
     for number in range(n_clusters):

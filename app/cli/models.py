@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Server, connect
+from app.cli.connection import connect
+from app.cli.options import AsJson
 from app.cli.output import notices, print_item, print_json, print_table
 from temi_client import Model
 
@@ -16,16 +17,11 @@ app = typer.Typer(invoke_without_command=True, help="Trained models and their ve
 
 
 @app.callback()
-def list_models(
-    context: typer.Context,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+def list_models(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the models, or `show` one."""
-    if context.invoked_subcommand is not None:
+    if ctx.invoked_subcommand is not None:
         return None
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         found = list(client.models())
     if as_json:
         return print_json(found)
@@ -37,14 +33,9 @@ def list_models(
 
 
 @app.command("show")
-def show(
-    name: Name,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+def show(ctx: typer.Context, name: Name, as_json: AsJson = False) -> None:
     """Show the versions of a model."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         model = client.model(name)
         versions = list(client.model_versions(name))
     if as_json:
@@ -65,37 +56,25 @@ def show(
 
 @app.command("alias")
 def set_alias(
-    name: Name,
-    alias: Alias,
-    version: VersionNumber,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
+    ctx: typer.Context, name: Name, alias: Alias, version: VersionNumber, as_json: AsJson = False
 ) -> None:
     """Point an alias, such as `production`, at a version."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_item(client.set_alias(name, alias, version), as_json, f"Model {name}")
 
 
 @app.command("unalias")
-def delete_alias(
-    name: Name,
-    alias: Alias,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-) -> None:
+def delete_alias(ctx: typer.Context, name: Name, alias: Alias) -> None:
     """Remove an alias."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         client.delete_alias(name, alias)
     notices.print(f"Removed {name}@{alias}", markup=False)
 
 
 @app.command("loaded")
-def show_loaded(
-    server: Server = DEFAULT_SERVER, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
+def show_loaded(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Show the models in the server's memory."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         loaded = client.loaded_models()
     if as_json:
         return print_json(loaded)

@@ -4,16 +4,8 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import (
-    DEFAULT_SERVER,
-    ApiKey,
-    AsJson,
-    ClusteringId,
-    ClusterNumber,
-    ImageIds,
-    Server,
-    connect,
-)
+from app.cli.connection import connect
+from app.cli.options import AsJson, ClusteringId, ClusterNumber, ImageIds
 from app.cli.output import moment, notices, print_item, print_rows
 from temi_client import Operation
 
@@ -24,13 +16,10 @@ SeenRevision = Annotated[
 
 
 def list_operations(
-    clustering_id: ClusteringId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
+    ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False
 ) -> None:
     """List what people did to a clustering, newest first."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_rows(
             client.operations(clustering_id),
             as_json,
@@ -48,21 +37,21 @@ def list_operations(
 
 
 def rename(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
     cluster: ClusterNumber,
     label: Annotated[str, typer.Argument(metavar="LABEL")],
     revision: SeenRevision = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a cluster a name."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         done = client.rename_cluster(clustering_id, cluster, label, revision=revision)
     _report(done, as_json)
 
 
 def merge(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
     clusters: Annotated[list[int], typer.Argument(metavar="CLUSTERS...", min=0)],
     into: Annotated[
@@ -70,14 +59,12 @@ def merge(
     ] = None,
     label: Annotated[str | None, typer.Option(help="A new name for it.")] = None,
     revision: SeenRevision = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Put clusters together."""
     if len(clusters) < 2:
         raise typer.BadParameter("Name at least two.", param_hint="CLUSTERS")
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         done = client.merge_clusters(
             clustering_id, clusters, into=into, label=label, revision=revision
         )
@@ -85,17 +72,16 @@ def merge(
 
 
 def split(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
     cluster: ClusterNumber,
     parts: Annotated[int, typer.Option(min=2, max=100)] = 2,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     revision: SeenRevision = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Divide a cluster by what its images look like."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         done = client.split_cluster(
             clustering_id, cluster, parts=parts, seed=seed, revision=revision
         )
@@ -103,6 +89,7 @@ def split(
 
 
 def move(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
     image_ids: ImageIds,
     to: Annotated[int | None, typer.Option(min=0, help="A cluster.")] = None,
@@ -110,14 +97,12 @@ def move(
         str | None, typer.Option(metavar="LABEL", help="A cluster to be made.")
     ] = None,
     revision: SeenRevision = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Put images into a cluster, or into a new one; brings back those that were taken out."""
     if (to is None) == (to_new is None):
         raise typer.BadParameter("Give either --to or --to-new.")
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         done = client.move_images(
             clustering_id, image_ids, cluster_id=to, new_cluster=to_new, revision=revision
         )
@@ -125,28 +110,26 @@ def move(
 
 
 def exclude(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
     image_ids: ImageIds,
     revision: SeenRevision = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Take images out of the clustering; they stay in the dataset."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         done = client.exclude_images(clustering_id, image_ids, revision=revision)
     _report(done, as_json)
 
 
 def undo(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
     revision: SeenRevision = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Take back the newest operation that still holds; again, the one before it."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         done = client.undo(clustering_id, revision=revision)
     _report(done, as_json)
 

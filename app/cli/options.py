@@ -3,20 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-import httpx
 import typer
 
-from temi_client import TemiClient
-
-DEFAULT_SERVER = "http://127.0.0.1:8000"
-
-Server = Annotated[
-    str, typer.Option("--server", envvar="TEMI_SERVER", help="Address of the service.")
-]
-ApiKey = Annotated[
-    str | None,
-    typer.Option("--api-key", envvar="TEMI_API_KEY", show_envvar=True, help="If it needs one."),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Follow the job until it ends.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many rows.")]
@@ -56,27 +44,7 @@ ModelReference = Annotated[
 ]
 
 
-def connect(server: str, api_key: str | None) -> TemiClient:
-    """A client for someone who waits at a terminal: it gives up after about a second."""
-    return _client(server, api_key, retries=2)
-
-
-def connect_for_transfer(server: str, api_key: str | None) -> TemiClient:
-    """A client that bears a broken line for about half a minute, but not a service that is not
-    there to begin with."""
-    client = _client(server, api_key, retries=6)
-    client.ready()
-    return client
-
-
 def confirm(question: str, yes: bool) -> None:
     """Deleting is asked about once, unless the command line has answered."""
     if not yes:
         typer.confirm(question, abort=True, err=True)
-
-
-def _client(server: str, api_key: str | None, retries: int) -> TemiClient:
-    try:
-        return TemiClient(server, api_key, retries=retries)
-    except httpx.InvalidURL as error:
-        raise typer.BadParameter(f"{server!r} is not an address: {error}") from error

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from app.cli.connection import connect
 from app.cli.errors import FAILED
-from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Server, connect
+from app.cli.options import AsJson
 from app.cli.output import print_json
 from app.cli.tables import print_predictions
 
@@ -21,18 +22,17 @@ ImageIds = Annotated[
 
 
 def predict(
+    ctx: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="NAME or NAME@ALIAS")],
     files: Files = None,
     image_ids: ImageIds = None,
     top_k: Annotated[int, typer.Option("--top-k", min=1, help="Clusters to name.")] = 3,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a model which group each image belongs to."""
     if bool(files) == bool(image_ids):
         raise typer.BadParameter("name files, or images by --image-id")
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         if image_ids:
             predictions = client.predict_images(model, image_ids, top_k=top_k)
         else:

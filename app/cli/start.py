@@ -4,9 +4,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from app.cli.connection import connect
 from app.cli.options import (
-    DEFAULT_SERVER,
-    ApiKey,
     AsJson,
     ClusteringId,
     DatasetId,
@@ -14,10 +13,8 @@ from app.cli.options import (
     ModelReference,
     Priority,
     Revision,
-    Server,
     Wait,
     WebhookUrl,
-    connect,
 )
 from app.cli.progress import report_job
 
@@ -54,15 +51,14 @@ WithExcluded = Annotated[
 ]
 
 
-def _start(
-    server: str, api_key: str | None, wait: bool, as_json: bool, kind: str, **settings: Any
-) -> None:
-    with connect(server, api_key) as client:
+def _start(ctx: typer.Context, wait: bool, as_json: bool, kind: str, **settings: Any) -> None:
+    with connect(ctx) as client:
         report_job(client, client.create_job(kind=kind, **settings), wait, as_json)
 
 
 @app.command("cluster")
 def cluster(
+    ctx: typer.Context,
     dataset_id: DatasetId,
     clusters: Clusters,
     model_name: ModelName = None,
@@ -80,13 +76,11 @@ def cluster(
     priority: Priority = None,
     webhook_url: WebhookUrl = None,
     wait: Wait = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Find groups in a dataset and register a model of them."""
     _start(
-        *(server, api_key, wait, as_json, "cluster"),
+        *(ctx, wait, as_json, "cluster"),
         dataset_id=dataset_id,
         n_clusters=clusters,
         model_name=model_name,
@@ -108,6 +102,7 @@ def cluster(
 
 @app.command("sweep")
 def sweep(
+    ctx: typer.Context,
     dataset_id: DatasetId,
     parameter: Annotated[Literal["beta", "n_clusters"], typer.Option(help="To vary.")] = "beta",
     value: Annotated[
@@ -126,13 +121,11 @@ def sweep(
     priority: Priority = None,
     webhook_url: WebhookUrl = None,
     wait: Wait = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Train over several values of one setting and compare."""
     _start(
-        *(server, api_key, wait, as_json, "sweep"),
+        *(ctx, wait, as_json, "sweep"),
         dataset_id=dataset_id,
         parameter=parameter,
         values=value or None,
@@ -153,6 +146,7 @@ def sweep(
 
 @app.command("finetune")
 def finetune(
+    ctx: typer.Context,
     model: ModelReference,
     dataset: Annotated[str | None, typer.Option(help="By default the model's own.")] = None,
     model_name: ModelName = None,
@@ -164,13 +158,11 @@ def finetune(
     priority: Priority = None,
     webhook_url: WebhookUrl = None,
     wait: Wait = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Train a model's backbone together with its heads; registers a new version."""
     _start(
-        *(server, api_key, wait, as_json, "finetune"),
+        *(ctx, wait, as_json, "finetune"),
         model=model,
         dataset_id=dataset,
         model_name=model_name,
@@ -186,18 +178,17 @@ def finetune(
 
 @app.command("predict")
 def predict(
+    ctx: typer.Context,
     model: ModelReference,
     dataset_id: DatasetId,
     priority: Priority = None,
     webhook_url: WebhookUrl = None,
     wait: Wait = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Assign all images of a dataset to the clusters of a model."""
     _start(
-        *(server, api_key, wait, as_json, "predict"),
+        *(ctx, wait, as_json, "predict"),
         model=model,
         dataset_id=dataset_id,
         priority=priority,
@@ -207,6 +198,7 @@ def predict(
 
 @app.command("map")
 def map_(
+    ctx: typer.Context,
     dataset_id: DatasetId,
     backbone: Backbone = None,
     precision: Precision = None,
@@ -215,13 +207,11 @@ def map_(
     priority: Priority = None,
     webhook_url: WebhookUrl = None,
     wait: Wait = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Lay all images of a dataset out in two dimensions."""
     _start(
-        *(server, api_key, wait, as_json, "map"),
+        *(ctx, wait, as_json, "map"),
         dataset_id=dataset_id,
         backbone=backbone,
         precision=precision,
@@ -234,6 +224,7 @@ def map_(
 
 @app.command("export")
 def export(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
     format_: Format,
     revision: Revision = None,
@@ -243,13 +234,11 @@ def export(
     priority: Priority = None,
     webhook_url: WebhookUrl = None,
     wait: Wait = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a clustering to a file; `temi exports create` downloads it, too."""
     _start(
-        *(server, api_key, wait, as_json, "export"),
+        *(ctx, wait, as_json, "export"),
         clustering_id=clustering_id,
         format=format_,
         revision=revision,

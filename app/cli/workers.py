@@ -4,21 +4,17 @@ from itertools import islice
 
 import typer
 
-from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Limit, Server, connect
+from app.cli.connection import connect
+from app.cli.options import AsJson, Limit
 from app.cli.output import moment, print_rows
 
 app = typer.Typer(no_args_is_help=True, help="Workers of the service.")
 
 
 @app.command("list")
-def list_workers(
-    limit: Limit = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
+def list_workers(ctx: typer.Context, limit: Limit = None, as_json: AsJson = False) -> None:
     """List the workers that were heard of lately."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         print_rows(
             islice(client.workers(), limit),
             as_json,

@@ -102,7 +102,7 @@ def test_no_service_is_exit_code_3_and_says_what_to_do(command: list[str]) -> No
 
 def test_lists_as_json_are_for_other_programs(service: FakeService) -> None:
     service.answer("GET", "/v1/models", page(MODEL))
-    answer = run(app, ["models", "--json", "--server", service.url])
+    answer = run(app, ["--server", service.url, "models", "--json"])
     assert answer.exit_code == 0
     assert json.loads(answer.stdout)[0]["aliases"] == {"live": 1}
 
@@ -110,14 +110,14 @@ def test_lists_as_json_are_for_other_programs(service: FakeService) -> None:
 def test_lists_as_tables(service: FakeService) -> None:
     service.answer("GET", "/v1/models", page(MODEL))
     service.answer("GET", "/v1/jobs", page(job(), job("failed", id="job_2")))
-    assert "live -> 1" in run(app, ["models", "--server", service.url]).stdout
-    jobs = run(app, ["jobs", "list", "--server", service.url]).stdout
+    assert "live -> 1" in run(app, ["--server", service.url, "models"]).stdout
+    jobs = run(app, ["--server", service.url, "jobs", "list"]).stdout
     assert "job_1" in jobs
     assert "job_2" in jobs
 
 
 def test_an_error_of_the_service_is_exit_code_1(service: FakeService) -> None:
-    answer = run(app, ["models", "show", "cats", "--server", service.url])
+    answer = run(app, ["--server", service.url, "models", "show", "cats"])
     assert answer.exit_code == 1
     assert "not_found" in answer.stderr
 
@@ -125,7 +125,7 @@ def test_an_error_of_the_service_is_exit_code_1(service: FakeService) -> None:
 def test_watching_shows_plain_lines_without_a_terminal(service: FakeService) -> None:
     states = event(job(), 1) + event(job("succeeded"), 2)
     service.answer("GET", "/v1/jobs/job_1/events", states, content_type="text/event-stream")
-    answer = run(app, ["jobs", "watch", "job_1", "--server", service.url])
+    answer = run(app, ["--server", service.url, "jobs", "watch", "job_1"])
     assert answer.exit_code == 0
     assert "train: 3/10 2.0/s ETA 0:04" in answer.stderr
 
@@ -135,7 +135,7 @@ def test_watching_a_job_that_fails_is_exit_code_1(service: FakeService) -> None:
     service.answer(
         "GET", "/v1/jobs/job_1/events", event(failed, 1), content_type="text/event-stream"
     )
-    answer = run(app, ["jobs", "watch", "job_1", "--server", service.url])
+    answer = run(app, ["--server", service.url, "jobs", "watch", "job_1"])
     assert answer.exit_code == 1
     assert "No image in [it]." in answer.stderr
 
@@ -146,7 +146,7 @@ def test_predictions_name_what_could_not_be_read(service: FakeService, tmp_path:
     data = [{"image": "1.jpg", "error": {"code": "image_undecodable", "detail": "damaged"}}]
     answered = {"model": {"name": "pets", "version": 1}, "data": data}
     service.answer("POST", "/v1/models/pets:predict", answered)
-    answer = run(app, ["predict", "pets", str(image), "--server", service.url])
+    answer = run(app, ["--server", service.url, "predict", "pets", str(image)])
     assert answer.exit_code == 1
     assert "damaged" in answer.stdout
 

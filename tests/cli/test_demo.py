@@ -75,7 +75,7 @@ def service_after_a_first_run(service: FakeService) -> None:
 def test_a_second_run_computes_nothing_twice() -> None:
     with running_service() as service:
         service_after_a_first_run(service)
-        answer = CliRunner().invoke(app, ["demo", "--server", service.url])
+        answer = CliRunner().invoke(app, ["--server", service.url, "demo"])
     assert answer.exit_code == 0, answer.output
     posted = [request.path for request in service.requests if request.method == "POST"]
     assert posted == ["/v1/models/demo-clipart/versions/1:predict"]
@@ -100,7 +100,7 @@ def test_an_upload_that_failed_before_is_tried_again_with_another_key() -> None:
         service.answer("GET", "/v1/datasets/ds_1", DATASET)
         service.answer("GET", "/v1/jobs/job_up1", job("failed", id="job_up1"))
         service.answer("GET", "/v1/jobs/job_up2", job("succeeded", id="job_up2"))
-        answer = CliRunner().invoke(app, ["demo", "--server", service.url])
+        answer = CliRunner().invoke(app, ["--server", service.url, "demo"])
     assert answer.exit_code == 0, answer.output
     assert len(set(keys)) == 2
     assert keys[0].startswith("demo-upload-")
@@ -112,7 +112,7 @@ def test_a_service_that_does_not_come_up_is_quoted(
     monkeypatch.setenv("TEMI_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("TEMI_LOG_FORMAT", "no-such-format")
     nobody = f"http://127.0.0.1:{free_port(0)}"
-    answer = CliRunner().invoke(app, ["demo", "--server", nobody])
+    answer = CliRunner().invoke(app, ["--server", nobody, "demo"])
     assert answer.exit_code == 1
     assert "The service ended with exit code" in answer.stderr
     assert "log_format" in answer.stderr

@@ -111,7 +111,7 @@ def test_who_changed_what(live: Live) -> None:
     with live.client(api_key=text) as admin:
         dataset = next(admin.datasets())
         admin.rename_dataset(dataset.id, "new")
-    words = ["audit", "--key", key_id, "--server", live.url, "--api-key", text]
+    words = ["--server", live.url, "--api-key", text, "audit", "--key", key_id]
     answer = run(app, [*words, "--json"])
     assert answer.exit_code == 0, answer.output
     (entry,) = json.loads(answer.stdout)

@@ -130,7 +130,7 @@ def test_an_upload_that_breaks_off_says_how_to_go_on(tmp_path: Path) -> None:
         service.answer("HEAD", "/v1/uploads/up_1", b"", headers=arrived)
         busy = {"Retry-After": "0"}
         service.answer("PATCH", "/v1/uploads/up_1", b"", status=503, headers=busy)
-        words = ["datasets", "create", str(archive), "--resumable", "--server", service.url]
+        words = ["--server", service.url, "datasets", "create", str(archive), "--resumable"]
         answer = CliRunner().invoke(app, words)
     assert answer.exit_code == 3
     assert "--resume up_1" in answer.stderr
