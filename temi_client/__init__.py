@@ -26,6 +26,8 @@ from temi_client.models import (
     Image,
     ImageLabel,
     Job,
+    JobKind,
+    JobStatus,
     Key,
     LabelRow,
     LoadedModel,
@@ -42,7 +44,10 @@ from temi_client.models import (
     UploadLimits,
     Worker,
 )
-from temi_client.resources.uploads import Source
+from temi_client.resources.clusterings import ImageOrder, PlotName
+from temi_client.resources.datasets import DuplicateKind, LabelFormat
+from temi_client.resources.jobs import ExportFormat, SweepParameter
+from temi_client.resources.uploads import LabelsFrom, Source
 
 __all__ = [
     "AliasChange",
@@ -58,18 +63,26 @@ __all__ = [
     "Dataset",
     "DatasetIssue",
     "Duplicate",
+    "DuplicateKind",
     "Export",
+    "ExportFormat",
     "Image",
     "ImageLabel",
+    "ImageOrder",
     "Job",
     "JobFailed",
+    "JobKind",
+    "JobStatus",
     "Key",
+    "LabelFormat",
     "LabelRow",
+    "LabelsFrom",
     "LoadedModel",
     "LogLine",
     "Model",
     "ModelVersion",
     "Operation",
+    "PlotName",
     "Prediction",
     "Predictions",
     "Progress",
@@ -78,6 +91,7 @@ __all__ = [
     "ServiceUnreachable",
     "Source",
     "Statistics",
+    "SweepParameter",
     "TemiClient",
     "TemiClientError",
     "Upload",

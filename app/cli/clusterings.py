@@ -1,4 +1,4 @@
-"""`temi clusterings`: the groups that were found, and who is in them."""
+"""`temi clusterings`, without the operations that edit one."""
 
 from itertools import islice
 from typing import Annotated, Literal
@@ -6,51 +6,65 @@ from typing import Annotated, Literal
 import typer
 
 from app.cli.connection import connect
-from app.cli.options import AsJson, ClusteringId, ClusterNumber, Limit, OutFile, Yes, confirm
-from app.cli.output import moment, notices, percent, print_item, print_json, print_rows, write_bytes
+from app.cli.options import (
+    AsJson,
+    ClusterId,
+    ClusteringId,
+    Limit,
+    OfDataset,
+    OutFile,
+    Yes,
+    confirm,
+)
+from app.cli.output import (
+    format_time,
+    notices,
+    percent,
+    print_item,
+    print_json,
+    print_rows,
+    write_bytes,
+)
 from app.cli.tables import print_clusters
+from temi_client import ImageOrder, PlotName
 
-app = typer.Typer(no_args_is_help=True, help="Groups that were found, and edits of them.")
+app = typer.Typer(no_args_is_help=True, help="Show and edit clusterings.")
 
-Sort = Annotated[
-    Literal["representative", "borderline", "outlier"], typer.Option(help="Which come first.")
-]
+Sort = Annotated[ImageOrder, typer.Option(help="Order of the images.")]
 Excluded = Annotated[
     bool | None,
-    typer.Option("--excluded/--not-excluded", help="Only images taken out, or only the others."),
+    typer.Option("--excluded/--not-excluded", help="Only excluded images, or only the others."),
 ]
 
 
 @app.command("list")
 def list_clusterings(
-    ctx: typer.Context,
-    dataset: Annotated[str | None, typer.Option(help="Only this one's.")] = None,
-    as_json: AsJson = False,
+    ctx: typer.Context, dataset_id: OfDataset = None, as_json: AsJson = False
 ) -> None:
-    """List the clusterings, newest first."""
+    """List clusterings, newest first."""
     with connect(ctx) as client:
         print_rows(
-            client.clusterings(dataset_id=dataset),
+            client.clusterings(dataset_id=dataset_id),
             as_json,
             "Clusterings",
             ["id", "model", ">clusters", ">images", ">revision", "dataset", "created"],
             lambda c: (
                 *(c.id, f"{c.model.name}/versions/{c.model.version}", c.n_clusters),
-                *(c.image_count, c.revision, c.dataset_id, moment(c.created_at)),
+                *(c.image_count, c.revision, c.dataset_id, format_time(c.created_at)),
             ),
         )
 
 
 @app.command("show")
 def show(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False) -> None:
-    """Show one clustering."""
+    """Show a clustering."""
     with connect(ctx) as client:
         print_item(client.clustering(clustering_id), as_json, f"Clustering {clustering_id}")
 
 
 @app.command("clusters")
 def list_clusters(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False) -> None:
-    """List its clusters with their surest images."""
+    """List the clusters of a clustering with their most representative images."""
     with connect(ctx) as client:
         found = client.clusters(clustering_id)
         print_json(found) if as_json else print_clusters(found)
@@ -58,9 +72,9 @@ def list_clusters(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJs
 
 @app.command("cluster")
 def show_cluster(
-    ctx: typer.Context, clustering_id: ClusteringId, cluster: ClusterNumber, as_json: AsJson = False
+    ctx: typer.Context, clustering_id: ClusteringId, cluster: ClusterId, as_json: AsJson = False
 ) -> None:
-    """Show one cluster."""
+    """Show a cluster."""
     with connect(ctx) as client:
         found = client.get_cluster(clustering_id, cluster)
         print_item(found, as_json, f"Cluster {cluster} of {clustering_id}")
@@ -70,12 +84,12 @@ def show_cluster(
 def list_images(
     ctx: typer.Context,
     clustering_id: ClusteringId,
-    cluster: ClusterNumber,
+    cluster: ClusterId,
     sort: Sort = "representative",
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the images of a cluster: those that stand for it, or those in doubt, first."""
+    """List the images of a cluster, by default the most representative first."""
     with connect(ctx) as client:
         print_rows(
             islice(client.cluster_images(clustering_id, cluster, sort=sort), limit),
@@ -93,12 +107,12 @@ def list_images(
 def list_assignments(
     ctx: typer.Context,
     clustering_id: ClusteringId,
-    cluster: Annotated[int | None, typer.Option(min=0, help="Only this one's.")] = None,
+    cluster: Annotated[int | None, typer.Option(min=0, help="Only this cluster.")] = None,
     excluded: Excluded = None,
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """List which image is in which cluster."""
+    """List the cluster of every image of a clustering."""
     with connect(ctx) as client:
         print_rows(
             islice(client.assignments(clustering_id, cluster, excluded=excluded), limit),
@@ -109,7 +123,7 @@ def list_assignments(
                 a.image_id,
                 a.name,
                 "-" if a.cluster_id is None else a.cluster_id,
-                "taken out" if a.excluded else a.label or "",
+                "excluded" if a.excluded else a.label or "",
                 percent(a.probability),
             ),
         )
@@ -117,7 +131,7 @@ def list_assignments(
 
 @app.command("statistics")
 def statistics(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False) -> None:
-    """Show how sure it is, and how even its clusters are."""
+    """Show the probabilities and cluster sizes of a clustering."""
     with connect(ctx) as client:
         print_item(client.statistics(clustering_id), as_json, f"Statistics of {clustering_id}")
 
@@ -126,15 +140,15 @@ def statistics(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson 
 def contact_sheet(
     ctx: typer.Context,
     clustering_id: ClusteringId,
-    cluster: ClusterNumber,
+    cluster: ClusterId,
     out: OutFile,
     rows: Annotated[int, typer.Option(min=1, max=10)] = 3,
     columns: Annotated[int, typer.Option(min=1, max=12)] = 6,
     borderline_rows: Annotated[
-        int, typer.Option(min=0, max=5, help="Of images at the border.")
+        int, typer.Option(min=0, max=5, help="Rows with borderline images.")
     ] = 1,
 ) -> None:
-    """Save the images that stand for a cluster as one PNG."""
+    """Download the contact sheet of a cluster (PNG)."""
     with connect(ctx) as client:
         sheet = client.contact_sheet(
             clustering_id, cluster, rows=rows, columns=columns, borderline_rows=borderline_rows
@@ -146,12 +160,10 @@ def contact_sheet(
 def plot(
     ctx: typer.Context,
     clustering_id: ClusteringId,
-    name: Annotated[
-        Literal["sizes", "probabilities", "confusion", "curves"], typer.Argument(metavar="PLOT")
-    ],
+    name: Annotated[PlotName, typer.Argument(help="Name of the plot.")],
     out: OutFile,
 ) -> None:
-    """Save a figure as PNG or SVG: sizes, probabilities, confusion or curves."""
+    """Download a plot of a clustering (PNG, or SVG if --out ends with .svg)."""
     kind: Literal["png", "svg"] = "svg" if out.suffix.lower() == ".svg" else "png"
     with connect(ctx) as client:
         write_bytes(out, client.plot(clustering_id, name, format=kind))
@@ -159,7 +171,7 @@ def plot(
 
 @app.command("delete")
 def delete(ctx: typer.Context, clustering_id: ClusteringId, yes: Yes = False) -> None:
-    """Delete a clustering with its history and exports; dataset and model stay."""
+    """Delete a clustering with its history and exports."""
     with connect(ctx) as client:
         confirm(f"Delete {clustering_id}, its history and its exports?", yes)
         client.delete_clustering(clustering_id)

@@ -1,7 +1,6 @@
-"""`temi exports`: files of labels for other programs."""
+"""`temi exports`."""
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -10,44 +9,44 @@ from app.cli.options import (
     AsJson,
     ClusteringId,
     ExportId,
+    Format,
+    IncludeExcluded,
     MinProbability,
+    OfClustering,
+    OnlyClusters,
     OutFileOrFolder,
     Revision,
     Yes,
     confirm,
 )
-from app.cli.output import moment, notices, print_item, print_rows, print_saved, size
-from app.cli.progress import follow
-from app.cli.start import Format, OnlyClusters, WithExcluded
-from app.cli.transfers import transfer
+from app.cli.output import format_bytes, format_time, notices, print_item, print_rows, print_saved
+from app.cli.progress import transfer_progress, wait_for_job
 from temi_client import TemiClient
 
-app = typer.Typer(no_args_is_help=True, help="Files of labels for other programs.")
+app = typer.Typer(no_args_is_help=True, help="Export clusterings to files.")
 
 
 @app.command("list")
 def list_exports(
-    ctx: typer.Context,
-    clustering: Annotated[str | None, typer.Option(help="Only this one's.")] = None,
-    as_json: AsJson = False,
+    ctx: typer.Context, clustering_id: OfClustering = None, as_json: AsJson = False
 ) -> None:
-    """List the exports, newest first."""
+    """List exports, newest first."""
     with connect(ctx) as client:
         print_rows(
-            client.exports(clustering_id=clustering),
+            client.exports(clustering_id=clustering_id),
             as_json,
             "Exports",
             ["id", "format", "file", ">images", ">size", ">revision", "clustering", "created"],
             lambda e: (
-                *(e.id, e.format, e.filename, e.image_count, size(e.bytes)),
-                *(e.revision, e.clustering_id, moment(e.created_at)),
+                *(e.id, e.format, e.filename, e.image_count, format_bytes(e.bytes)),
+                *(e.revision, e.clustering_id, format_time(e.created_at)),
             ),
         )
 
 
 @app.command("show")
 def show(ctx: typer.Context, export_id: ExportId, as_json: AsJson = False) -> None:
-    """Show one export."""
+    """Show an export."""
     with connect(ctx) as client:
         print_item(client.get_export(export_id), as_json, f"Export {export_id}")
 
@@ -56,25 +55,25 @@ def show(ctx: typer.Context, export_id: ExportId, as_json: AsJson = False) -> No
 def create(
     ctx: typer.Context,
     clustering_id: ClusteringId,
-    format_: Format,
+    format: Format,
     out: OutFileOrFolder = None,
     revision: Revision = None,
-    cluster: OnlyClusters = None,
+    cluster_ids: OnlyClusters = None,
     min_probability: MinProbability = None,
-    include_excluded: WithExcluded = False,
+    include_excluded: IncludeExcluded = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a clustering to a file, wait for it, and download it."""
+    """Export a clustering and download the file."""
     with connect_for_transfer(ctx) as client:
         job = client.export(
             clustering_id,
-            format_,
+            format,
             revision=revision,
-            cluster_ids=cluster or None,
+            cluster_ids=cluster_ids,
             min_probability=min_probability,
-            include_excluded=include_excluded or None,
+            include_excluded=include_excluded,
         )
-        export_id = str((follow(client, job).result or {})["export_id"])
+        export_id = str((wait_for_job(client, job).result or {})["export_id"])
         _download(client, export_id, out)
         if as_json:
             print_item(client.get_export(export_id), as_json, f"Export {export_id}")
@@ -82,7 +81,7 @@ def create(
 
 @app.command("download")
 def download(ctx: typer.Context, export_id: ExportId, out: OutFileOrFolder = None) -> None:
-    """Save an export, checked against its hash; a download that broke off is continued."""
+    """Download an export; resume an interrupted download."""
     with connect_for_transfer(ctx) as client:
         _download(client, export_id, out)
 
@@ -97,6 +96,6 @@ def delete(ctx: typer.Context, export_id: ExportId, yes: Yes = False) -> None:
 
 
 def _download(client: TemiClient, export_id: str, out: Path | None) -> None:
-    with transfer("download") as progress:
+    with transfer_progress("download") as progress:
         saved = client.download_export(export_id, out or Path(), progress=progress)
     print_saved(saved)

@@ -1,4 +1,4 @@
-"""`temi images`: single images."""
+"""`temi images`."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,22 +8,22 @@ import typer
 from app.cli.connection import connect
 from app.cli.options import AsJson, ImageId, ImageIds, OutFile, OutFileOrFolder, Yes, confirm
 from app.cli.output import notices, percent, print_item, print_rows, print_saved, write_bytes
+from app.cli.progress import transfer_progress
 from app.cli.tables import short_name
-from app.cli.transfers import transfer
 
-app = typer.Typer(no_args_is_help=True, help="Single images.")
+app = typer.Typer(no_args_is_help=True, help="Show, download and delete single images.")
 
 
 @app.command("show")
 def show(ctx: typer.Context, image_id: ImageId, as_json: AsJson = False) -> None:
-    """Show what is known of an image."""
+    """Show an image's metadata."""
     with connect(ctx) as client:
         print_item(client.image(image_id), as_json, f"Image {image_id}")
 
 
 @app.command("labels")
 def list_labels(ctx: typer.Context, image_id: ImageId, as_json: AsJson = False) -> None:
-    """List what each clustering calls an image."""
+    """List the labels of an image in all clusterings."""
     with connect(ctx) as client:
         print_rows(
             client.image_labels(image_id),
@@ -33,7 +33,7 @@ def list_labels(ctx: typer.Context, image_id: ImageId, as_json: AsJson = False) 
             lambda found: (
                 found.clustering_id,
                 "-" if found.cluster_id is None else found.cluster_id,
-                "taken out" if found.excluded else found.label or "",
+                "excluded" if found.excluded else found.label or "",
                 percent(found.probability),
             ),
         )
@@ -41,12 +41,12 @@ def list_labels(ctx: typer.Context, image_id: ImageId, as_json: AsJson = False) 
 
 @app.command("download")
 def download(ctx: typer.Context, image_id: ImageId, out: OutFileOrFolder = None) -> None:
-    """Save the original file; a download that broke off is continued."""
+    """Download an image file; resume an interrupted download."""
     with connect(ctx) as client:
         target = out or Path()
         if target.is_dir():
             target = target / (short_name(client.image(image_id).name) or image_id)
-        with transfer(target.name) as progress:
+        with transfer_progress(target.name) as progress:
             saved = client.image_content(image_id, target, progress=progress)
     print_saved(saved)
 
@@ -60,7 +60,7 @@ def thumbnail(
         Literal["64", "128", "256", "512"], typer.Option(help="Longer side in pixels.")
     ] = "256",
 ) -> None:
-    """Save a small picture (WebP)."""
+    """Download a thumbnail of an image (WebP)."""
     with connect(ctx) as client:
         write_bytes(out, client.thumbnail(image_id, int(size)))
 

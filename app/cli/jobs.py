@@ -1,37 +1,31 @@
-"""`temi jobs`: list, look, watch, stop."""
+"""`temi jobs`."""
 
 from itertools import islice
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from app.cli.connection import connect
-from app.cli.options import AsJson, JobId, Limit, OutFile, Wait, Yes, confirm
-from app.cli.output import moment, notices, print_item, print_rows, print_saved
-from app.cli.progress import report_job, show_progress
-from app.cli.transfers import transfer
-from temi_client import JobFailed
+from app.cli.options import AsJson, JobId, Limit, OfDataset, OutFile, Wait, Yes, confirm
+from app.cli.output import format_time, notices, print_item, print_rows, print_saved
+from app.cli.progress import report_job, show_progress, transfer_progress
+from temi_client import JobStatus
 
-app = typer.Typer(no_args_is_help=True, help="Jobs of the service.")
-
-Status = Annotated[
-    Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"] | None,
-    typer.Option(help="Only these."),
-]
+app = typer.Typer(no_args_is_help=True, help="Start and manage jobs.")
 
 
 @app.command("list")
 def list_jobs(
     ctx: typer.Context,
-    status: Status = None,
-    dataset: Annotated[str | None, typer.Option(help="Only this one's.")] = None,
+    status: Annotated[JobStatus | None, typer.Option(help="Only jobs with this status.")] = None,
+    dataset_id: OfDataset = None,
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the jobs, newest first."""
+    """List jobs, newest first."""
     with connect(ctx) as client:
         print_rows(
-            islice(client.jobs(status=status, dataset_id=dataset), limit),
+            islice(client.jobs(status=status, dataset_id=dataset_id), limit),
             as_json,
             "Jobs",
             ["id", "kind", "status", "progress", "dataset", "created"],
@@ -41,25 +35,23 @@ def list_jobs(
                 job.status,
                 f"{job.progress.stage or ''} {job.progress.completed}/{job.progress.total}",
                 job.dataset_id,
-                moment(job.created_at),
+                format_time(job.created_at),
             ),
         )
 
 
 @app.command("show")
 def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
-    """Show one job."""
+    """Show a job."""
     with connect(ctx) as client:
         print_item(client.job(job_id), as_json, f"Job {job_id}")
 
 
 @app.command("watch")
 def watch(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
-    """Follow a job until it ends; exit code 1 if it does not succeed."""
+    """Watch a job until it ends; exit with 1 if it does not succeed."""
     with connect(ctx) as client:
         job = show_progress(client.watch(job_id))
-    if job.status != "succeeded":
-        raise JobFailed(job)
     if as_json:
         print_item(job, as_json, f"Job {job_id}")
     notices.print(f"{job.id} succeeded")
@@ -67,7 +59,7 @@ def watch(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
 
 @app.command("cancel")
 def cancel(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
-    """Ask a job to stop."""
+    """Cancel a job."""
     with connect(ctx) as client:
         job = client.cancel(job_id)
     if as_json:
@@ -77,14 +69,14 @@ def cancel(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
 
 @app.command("retry")
 def retry(ctx: typer.Context, job_id: JobId, wait: Wait = False, as_json: AsJson = False) -> None:
-    """Run a job that failed or was cancelled once more."""
+    """Retry a failed or cancelled job."""
     with connect(ctx) as client:
         report_job(client, client.retry(job_id), wait, as_json)
 
 
 @app.command("delete")
 def delete(ctx: typer.Context, job_id: JobId, yes: Yes = False) -> None:
-    """Delete a job that has ended; what it made stays."""
+    """Delete a finished job; its results stay."""
     with connect(ctx) as client:
         confirm(f"Delete {job_id}?", yes)
         client.delete_job(job_id)
@@ -93,7 +85,7 @@ def delete(ctx: typer.Context, job_id: JobId, yes: Yes = False) -> None:
 
 @app.command("logs")
 def logs(ctx: typer.Context, job_id: JobId, limit: Limit = None, as_json: AsJson = False) -> None:
-    """List what a job has to say."""
+    """Show the log of a job."""
     with connect(ctx) as client:
         print_rows(
             islice(client.logs(job_id), limit),
@@ -106,7 +98,7 @@ def logs(ctx: typer.Context, job_id: JobId, limit: Limit = None, as_json: AsJson
 
 @app.command("curves")
 def curves(ctx: typer.Context, job_id: JobId, limit: Limit = None, as_json: AsJson = False) -> None:
-    """List the points of a job's training curves."""
+    """Show the training curves of a job."""
     with connect(ctx) as client:
         print_rows(
             islice(client.curves(job_id), limit),
@@ -122,8 +114,8 @@ def curves(ctx: typer.Context, job_id: JobId, limit: Limit = None, as_json: AsJs
 
 @app.command("map")
 def download_map(ctx: typer.Context, job_id: JobId, out: OutFile) -> None:
-    """Save the points that a map job has laid out (Arrow)."""
-    with connect(ctx) as client, transfer(out.name) as progress:
+    """Download the points of a map job (Arrow)."""
+    with connect(ctx) as client, transfer_progress(out.name) as progress:
         saved = client.download_map(job_id, out, progress=progress)
     print_saved(saved)
 

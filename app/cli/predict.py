@@ -1,4 +1,4 @@
-"""`temi predict`: labels for new images."""
+"""`temi predict`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,7 @@ Files = Annotated[
 ]
 ImageIds = Annotated[
     list[str] | None,
-    typer.Option("--image-id", help="An image of a dataset instead of a file; may come again."),
+    typer.Option("--image-id", help="Image of a dataset, instead of files; repeatable."),
 ]
 
 
@@ -26,12 +26,12 @@ def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="NAME or NAME@ALIAS")],
     files: Files = None,
     image_ids: ImageIds = None,
-    top_k: Annotated[int, typer.Option("--top-k", min=1, help="Clusters to name.")] = 3,
+    top_k: Annotated[int, typer.Option("--top-k", min=1, help="Number of clusters per image.")] = 3,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a model which group each image belongs to."""
+    """Label images with a model."""
     if bool(files) == bool(image_ids):
-        raise typer.BadParameter("name files, or images by --image-id")
+        raise typer.BadParameter("Pass either FILES or --image-id.")
     with connect(ctx) as client:
         if image_ids:
             predictions = client.predict_images(model, image_ids, top_k=top_k)

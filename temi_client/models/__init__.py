@@ -28,11 +28,12 @@ from temi_client.models.datasets import (
     UploadLimits,
 )
 from temi_client.models.jobs import (
-    FINAL_STATUSES,
     CurvePoint,
     Job,
     JobCounts,
+    JobKind,
     JobProgress,
+    JobStatus,
     LogLine,
 )
 from temi_client.models.predictions import (
@@ -55,7 +56,6 @@ from temi_client.models.registry import (
 from temi_client.models.workers import Worker
 
 __all__ = [
-    "FINAL_STATUSES",
     "Agreement",
     "AliasChange",
     "Assignment",
@@ -79,7 +79,9 @@ __all__ = [
     "ImageLabel",
     "Job",
     "JobCounts",
+    "JobKind",
     "JobProgress",
+    "JobStatus",
     "Key",
     "LabelRow",
     "LoadedModel",

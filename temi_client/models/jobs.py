@@ -1,13 +1,16 @@
 """Jobs."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, get_args
 
 from pydantic import Field
 
 from temi_client.models.base import Answer, ErrorInfo
 
-FINAL_STATUSES = frozenset({"succeeded", "failed", "cancelled"})
+JobKind = Literal["cluster", "sweep", "finetune", "predict", "map", "export"]
+OpenStatus = Literal["queued", "running", "cancelling"]
+FinalStatus = Literal["succeeded", "failed", "cancelled"]
+JobStatus = Literal[OpenStatus, FinalStatus]
 
 
 class JobProgress(Answer):
@@ -31,8 +34,8 @@ class JobEstimate(Answer):
 
 class Job(Answer):
     id: str
-    kind: str
-    status: str
+    kind: str  # a `JobKind` or "ingest", or one that a newer service adds
+    status: str  # a `JobStatus`, or one that a newer service adds
     dataset_id: str | None = None
     config: dict[str, Any] = Field(default_factory=dict)
     priority: int = 0
@@ -50,7 +53,7 @@ class Job(Answer):
 
     @property
     def finished(self) -> bool:
-        return self.status in FINAL_STATUSES
+        return self.status in get_args(FinalStatus)
 
 
 class LogLine(Answer):

@@ -15,8 +15,8 @@ from temi_client.models import (
 )
 from temi_client.resources.base import Resource, given, idempotency, part
 
-Sort = Literal["representative", "borderline", "outlier"]
-Plot = Literal["sizes", "probabilities", "confusion", "curves"]
+ImageOrder = Literal["representative", "borderline", "outlier"]
+PlotName = Literal["sizes", "probabilities", "confusion", "curves"]
 
 
 class ClusteringMethods(Resource):
@@ -40,7 +40,7 @@ class ClusteringMethods(Resource):
         return self._get(Cluster, _cluster(clustering_id, cluster_id))
 
     def cluster_images(
-        self, clustering_id: str, cluster_id: int, *, sort: Sort = "representative"
+        self, clustering_id: str, cluster_id: int, *, sort: ImageOrder = "representative"
     ) -> Iterator[RankedImage]:
         """First those that stand for the cluster, are at its border, or do not fit."""
         path = f"{_cluster(clustering_id, cluster_id)}/images"
@@ -69,7 +69,7 @@ class ClusteringMethods(Resource):
         return self._transport.send("GET", path, params=asked).content
 
     def plot(
-        self, clustering_id: str, name: Plot, *, format: Literal["png", "svg"] = "png"
+        self, clustering_id: str, name: PlotName, *, format: Literal["png", "svg"] = "png"
     ) -> bytes:
         """A figure of the clustering. `confusion` needs labels, `curves` the job."""
         path = f"{_path(clustering_id)}/plots/{part(name)}"

@@ -11,6 +11,7 @@ from temi_client.models import Dataset, DatasetIssue, Duplicate, Image, LabelRow
 from temi_client.resources.base import Resource, given, part
 
 LabelFormat = Literal["jsonl", "csv", "arrow"]
+DuplicateKind = Literal["exact", "near"]
 _LABEL_TYPES: dict[str, str] = {
     "jsonl": "application/x-ndjson",
     "csv": "text/csv",
@@ -32,7 +33,7 @@ class DatasetMethods(Resource):
         return self._pages(DatasetIssue, f"{_path(dataset_id)}/issues")
 
     def duplicates(
-        self, dataset_id: str, *, kind: Literal["exact", "near"] | None = None
+        self, dataset_id: str, *, kind: DuplicateKind | None = None
     ) -> Iterator[Duplicate]:
         """Images that show what an earlier one shows."""
         return self._pages(Duplicate, f"{_path(dataset_id)}/duplicates", kind=kind)

@@ -11,9 +11,10 @@ import httpx
 from temi_client.downloads import Progress, download_stream
 from temi_client.errors import JobFailed
 from temi_client.events import JobWatcher
-from temi_client.models import CurvePoint, Job, LogLine
+from temi_client.models import CurvePoint, Job, JobKind, JobStatus, LogLine
 from temi_client.resources.base import Resource, given, idempotency, part
 
+SweepParameter = Literal["beta", "n_clusters"]
 ExportFormat = Literal[
     "csv", "jsonl", "parquet", "coco", "label_studio", "image_folder", "huggingface"
 ]
@@ -23,7 +24,7 @@ class JobMethods(Resource):
     _http: httpx.Client
 
     def create_job(
-        self, *, kind: str = "cluster", idempotency_key: str | None = None, **settings: Any
+        self, *, kind: JobKind = "cluster", idempotency_key: str | None = None, **settings: Any
     ) -> Job:
         """Start a job of any kind. Settings that are None are left to the service; `priority` and
         `webhook_url` go with every kind."""
@@ -38,7 +39,7 @@ class JobMethods(Resource):
         self,
         dataset_id: str,
         *,
-        parameter: Literal["beta", "n_clusters"] = "beta",
+        parameter: SweepParameter = "beta",
         values: Sequence[float] | None = None,
         n_clusters: int | None = None,
         **options: Any,
@@ -118,7 +119,9 @@ class JobMethods(Resource):
             **options,
         )
 
-    def jobs(self, *, status: str | None = None, dataset_id: str | None = None) -> Iterator[Job]:
+    def jobs(
+        self, *, status: JobStatus | None = None, dataset_id: str | None = None
+    ) -> Iterator[Job]:
         return self._pages(Job, "/v1/jobs", status=status, dataset_id=dataset_id)
 
     def job(self, job_id: str) -> Job:

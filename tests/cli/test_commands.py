@@ -182,7 +182,7 @@ def test_local_clustering_of_a_folder(tmp_path: Path) -> None:
         rows = list(csv.DictReader(handle))
     assert [row["file"] for row in rows] == [f"{number:02d}.png" for number in range(12)]
     assert len({(int(row["file"][:2]) % 2, row["cluster"]) for row in rows}) == 2
-    assert "2 files were left out" in answer.stderr
+    assert "2 files were skipped" in answer.stderr
     assert "image_undecodable" in answer.stderr
     assert "train: 40/40" in answer.stderr
 
@@ -192,7 +192,7 @@ def test_local_clustering_of_too_few_images(tmp_path: Path) -> None:
     out = tmp_path / "labels.csv"
     answer = run(app, ["cluster", str(tmp_path), "-k", "2", "--local", "--out", str(out)])
     assert answer.exit_code == 1
-    assert "no image" in answer.stderr
+    assert "no readable image" in answer.stderr
     assert not out.exists()
 
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import app
-from app.cli.child import free_port
+from app.cli.embedded_service import free_port
 from tests.client.service import Answer, FakeService, Request, job, page, running_service
 
 ARCHIVE = Path(__file__).resolve().parents[2] / "demo" / "clipart.zip"

@@ -224,7 +224,7 @@ def test_edits(temi: Temi, clustering: Clustering, images: list[Image]) -> None:
     named = as_json(temi("clusterings", "rename", at, 0, "cats", "--revision", 1, "--json"))
     assert (named["kind"], named["revision"]) == ("rename", 2)
     stale = temi("clusterings", "rename", at, 0, "dogs", "--revision", 1, exit_code=1)
-    assert "Look at it again" in stale.stderr
+    assert "has changed since that revision" in stale.stderr
     assert "new clusters [3]" in temi("clusterings", "move", at, first, "--to-new", "new").stderr
     temi("clusterings", "move", at, first, "--to", 0)
     assert "1 images moved" in temi("clusterings", "exclude", at, second).stderr
