@@ -1,4 +1,4 @@
-"""A typed client of the TEMI service: httpx and pydantic, no torch."""
+"""A typed client of the TEMI service, based on httpx and pydantic."""
 
 from temi_client.client import TemiClient
 from temi_client.downloads import Progress

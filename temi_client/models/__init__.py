@@ -1,4 +1,4 @@
-"""What the service answers. Fields that a newer service adds are ignored."""
+"""Responses of the service. Fields that a newer service adds are ignored."""
 
 from temi_client.models.access import AuditEntry, CreatedKey, Key
 from temi_client.models.base import (

@@ -1,4 +1,4 @@
-"""Datasets: look, change, take the labels."""
+"""Datasets and their labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from temi_client.downloads import Progress, download_stream
 from temi_client.models import Dataset, DatasetIssue, Duplicate, Image, LabelRow
-from temi_client.resources.base import Resource, given, part
+from temi_client.resources.base import Resource, path_segment, without_none
 
 LabelFormat = Literal["jsonl", "csv", "arrow"]
 DuplicateKind = Literal["exact", "near"]
@@ -35,7 +35,7 @@ class DatasetMethods(Resource):
     def duplicates(
         self, dataset_id: str, *, kind: DuplicateKind | None = None
     ) -> Iterator[Duplicate]:
-        """Images that show what an earlier one shows."""
+        """Lists the duplicates of earlier images."""
         return self._pages(Duplicate, f"{_path(dataset_id)}/duplicates", kind=kind)
 
     def rename_dataset(self, dataset_id: str, name: str) -> Dataset:
@@ -43,7 +43,7 @@ class DatasetMethods(Resource):
         return Dataset.model_validate_json(response.content)
 
     def delete_dataset(self, dataset_id: str) -> None:
-        """Its images, clusterings and exports go with it."""
+        """Deletes a dataset with its images, clusterings and exports."""
         self._delete(_path(dataset_id))
 
     def delete_images(self, dataset_id: str, image_ids: Sequence[str]) -> Dataset:
@@ -60,13 +60,12 @@ class DatasetMethods(Resource):
         min_probability: float | None = None,
         cluster_ids: Sequence[int] | None = None,
     ) -> Iterator[LabelRow]:
-        """The label of every image, row by row as the service sends them; by default of the
-        newest clustering."""
-        asked = _selection(clustering_id, revision, min_probability, cluster_ids)
+        """Streams the label of every image, by default from the newest clustering."""
+        query = _selection(clustering_id, revision, min_probability, cluster_ids)
         with self._transport.stream(
             f"{_path(dataset_id)}/labels",
             headers={"Accept": _LABEL_TYPES["jsonl"]},
-            params=asked,
+            params=query,
         ) as response:
             for line in response.iter_lines():
                 if line:
@@ -84,20 +83,20 @@ class DatasetMethods(Resource):
         cluster_ids: Sequence[int] | None = None,
         progress: Progress | None = None,
     ) -> Path:
-        """The same rows as a file: JSON lines, CSV or an Arrow stream."""
-        asked = _selection(clustering_id, revision, min_probability, cluster_ids)
+        """Saves the rows of `labels` as JSON lines, CSV or an Arrow stream."""
+        query = _selection(clustering_id, revision, min_probability, cluster_ids)
         return download_stream(
             self._transport,
             f"{_path(dataset_id)}/labels",
             Path(path),
             headers={"Accept": _LABEL_TYPES[format]},
-            params=asked,
+            params=query,
             progress=progress,
         )
 
 
 def _path(dataset_id: str) -> str:
-    return f"/v1/datasets/{part(dataset_id)}"
+    return f"/v1/datasets/{path_segment(dataset_id)}"
 
 
 def _selection(
@@ -106,7 +105,7 @@ def _selection(
     min_probability: float | None,
     cluster_ids: Sequence[int] | None,
 ) -> dict[str, Any]:
-    return given(
+    return without_none(
         {
             "clustering_id": clustering_id,
             "revision": revision,

@@ -1,4 +1,4 @@
-"""Images to the service: new datasets, and more images for those that are there."""
+"""Uploads: new datasets, images for existing ones, and resumable uploads."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, Literal, TypedDict
 from temi_client import tus
 from temi_client.downloads import Progress
 from temi_client.models import Job, Upload, UploadLimits
-from temi_client.resources.base import Resource, given, idempotency, part
+from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
 from temi_client.transport import Body
 from temi_client.uploads import (
     MANIFEST_TYPES,
-    as_archive_or_few,
     default_name,
     file_body,
     is_image,
     media_type,
     multipart_body,
+    prepare_images,
 )
 
 PathLike = str | Path
-# `manifest`: a manifest.csv or manifest.jsonl beside the images says what they show.
+# `manifest`: a manifest.csv or manifest.jsonl at the root of the archive or folder.
 LabelsFrom = Literal["none", "folder", "manifest"]
 
-# Larger archives travel in pieces that survive a broken connection.
+# Larger archives are sent as resumable uploads.
 RESUMABLE_BYTES = 64 * 1024 * 1024
 
 
@@ -35,7 +35,7 @@ class UploadSource(TypedDict):
 
 
 class FolderSource(TypedDict):
-    """A folder of the server; it must be one that its operator allows."""
+    """A folder of the server that TEMI_SOURCE_FOLDERS allows."""
 
     type: Literal["folder"]
     path: str
@@ -69,17 +69,17 @@ class UploadMethods(Resource):
         resumable: bool | None = None,
         progress: Progress | None = None,
     ) -> Job:
-        """Send an archive, a folder or a list of images; the answer is the ingest job. Archives
-        above 64 MiB go in resumable pieces unless `resumable` or a key of yours says otherwise."""
-        chosen = _as_paths(source)
+        """Uploads an archive, a folder or a list of images; returns the ingest job. By default,
+        archives above 64 MiB are sent in resumable chunks if no `idempotency_key` is given."""
+        paths = _as_paths(source)
         settings = {
-            "name": name or default_name(chosen),
+            "name": name or default_name(paths),
             "labels_from": labels_from,
             "webhook_url": webhook_url,
             "priority": priority,
         }
         return self._send_images(
-            "/v1/datasets", chosen, settings, idempotency_key, resumable, progress
+            "/v1/datasets", paths, settings, idempotency_key, resumable, progress
         )
 
     def append_images(
@@ -94,7 +94,7 @@ class UploadMethods(Resource):
         resumable: bool | None = None,
         progress: Progress | None = None,
     ) -> Job:
-        """Add the images of an archive, a folder or a list to a dataset."""
+        """Adds the images of an archive, a folder or a list to a dataset."""
         return self._send_images(
             _images(dataset_id),
             _as_paths(source),
@@ -114,8 +114,8 @@ class UploadMethods(Resource):
         priority: int | None = None,
         idempotency_key: str | None = None,
     ) -> Job:
-        """From what the service itself can reach: a finished upload, one of its folders, a bucket
-        or addresses."""
+        """Creates a dataset from a source that the service reads: a finished upload, a folder of
+        the server, a bucket or URLs."""
         settings = {
             "name": name,
             "labels_from": labels_from,
@@ -134,7 +134,7 @@ class UploadMethods(Resource):
         priority: int | None = None,
         idempotency_key: str | None = None,
     ) -> Job:
-        """As `create_dataset`, but into a dataset that is there."""
+        """Adds images to a dataset, from the same sources as `create_dataset`."""
         settings = {"labels_from": labels_from, "webhook_url": webhook_url, "priority": priority}
         return self._send_source(_images(dataset_id), source, settings, idempotency_key)
 
@@ -147,7 +147,7 @@ class UploadMethods(Resource):
         priority: int | None = None,
         idempotency_key: str | None = None,
     ) -> Job:
-        """A CSV or JSON lines file that names the images, their labels and metadata."""
+        """Creates a dataset from a CSV or JSON lines file that lists images and labels."""
         manifest = _manifest(path)
         settings = {
             "name": name or default_name(manifest),
@@ -177,25 +177,24 @@ class UploadMethods(Resource):
         chunk_bytes: int = tus.CHUNK_BYTES,
         progress: Progress | None = None,
     ) -> Upload:
-        """Send a file in pieces; `upload`, the id or address of an earlier one, is taken up. A
-        connection that breaks is picked up again; `UploadInterrupted` names the upload if it
-        stays broken."""
+        """Sends a file in chunks, or continues `upload`, the id or URL of an earlier upload.
+        Retries after broken connections; then raises `UploadInterrupted` with the upload's id."""
         file = Path(path)
-        begun = tus.read_upload(self._transport, upload) if upload else None
+        started = tus.read_upload(self._transport, upload) if upload else None
         return tus.send_file(
             self._transport,
             file,
-            begun or tus.create_upload(self._transport, file),
+            started or tus.create_upload(self._transport, file),
             chunk_bytes=chunk_bytes,
             progress=progress,
         )
 
     def upload_limits(self) -> UploadLimits:
-        """What resumable uploads may be."""
+        """Returns the maximum size and the tus extensions of resumable uploads."""
         return tus.read_limits(self._transport)
 
     def upload_state(self, upload: str) -> Upload:
-        """How much of a resumable upload has arrived."""
+        """Returns the offset and length of a resumable upload."""
         return tus.read_upload(self._transport, upload)
 
     def delete_upload(self, upload: str) -> None:
@@ -210,38 +209,40 @@ class UploadMethods(Resource):
         resumable: bool | None,
         progress: Progress | None,
     ) -> Job:
-        with as_archive_or_few(source) as prepared:
+        with prepare_images(source) as prepared:
             if not isinstance(prepared, Path):
                 return self._send_body(path, multipart_body(prepared, progress), settings, key)
             if resumable is None:
-                # Sent again, pieces are another upload: a key must see the same body.
+                # A repeated call makes another upload, but a key needs the same body.
                 resumable = key is None and prepared.stat().st_size > RESUMABLE_BYTES
             if not resumable:
                 return self._send_body(path, file_body(prepared, progress), settings, key)
             upload = self.upload_resumable(prepared, progress=progress)
-            arrived: UploadSource = {"type": "upload", "upload_id": upload.id}
-            return self._send_source(path, arrived, settings, key)
+            finished: UploadSource = {"type": "upload", "upload_id": upload.id}
+            return self._send_source(path, finished, settings, key)
 
     def _send_body(self, path: str, body: Body, params: Mapping[str, Any], key: str | None) -> Job:
         response = self._transport.send(
-            "POST", path, params=given(params), body=body, headers=idempotency(key)
+            "POST", path, params=without_none(params), body=body, headers=idempotency_header(key)
         )
         return Job.model_validate_json(response.content)
 
     def _send_source(
         self, path: str, source: Source, settings: Mapping[str, Any], key: str | None
     ) -> Job:
-        return self._post(Job, path, {**given(settings), "source": source}, idempotency(key))
+        return self._post(
+            Job, path, {**without_none(settings), "source": source}, idempotency_header(key)
+        )
 
 
 def _images(dataset_id: str) -> str:
-    return f"/v1/datasets/{part(dataset_id)}/images"
+    return f"/v1/datasets/{path_segment(dataset_id)}/images"
 
 
 def _manifest(path: PathLike) -> Path:
     manifest = Path(path)
     if media_type(manifest) not in MANIFEST_TYPES:
-        raise ValueError(f"{manifest} is no manifest: its name must end with .csv or .jsonl")
+        raise ValueError(f"{manifest} is not a manifest: its name must end with .csv or .jsonl")
     return manifest
 
 

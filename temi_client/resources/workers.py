@@ -1,4 +1,4 @@
-"""Who works for the service."""
+"""Workers."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from temi_client.resources.base import Resource
 
 class WorkerMethods(Resource):
     def workers(self) -> Iterator[Worker]:
-        """Those that the service has heard of lately, by name."""
+        """Lists the active workers, by name."""
         return self._pages(Worker, "/v1/workers")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from app.cli import app
 from app.cli.output import write_labels
-from tests.client.service import FakeService, event, job, page, running_service
+from tests.client.fake_service import FakeService, event, job, page, running_service
 
 NOBODY = "http://127.0.0.1:9"
 run = CliRunner().invoke

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from app.cli import app
 from app.cli.embedded_service import free_port
-from tests.client.service import Answer, FakeService, Request, job, page, running_service
+from tests.client.fake_service import Answer, FakeService, Request, job, page, running_service
 
 ARCHIVE = Path(__file__).resolve().parents[2] / "demo" / "clipart.zip"
 CREATED = "2026-01-02T03:04:05Z"

@@ -10,8 +10,8 @@ from app.cli import app
 from app.core.jobs.workers import Identity, record_heartbeat
 from temi_client import Clustering, Dataset, Image
 from tests.cli.conftest import Temi, as_json
+from tests.client.fake_service import running_service
 from tests.client.live import FILES, Live
-from tests.client.service import running_service
 from tests.images import jpeg_bytes, zip_of
 
 

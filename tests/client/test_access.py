@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from temi_client import ApiError, TemiClient
+from tests.client.fake_service import FakeService
 from tests.client.live import Live
-from tests.client.service import FakeService
 from tests.keys import make_key
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from temi_client import ApiError, JobFailed, ServiceUnreachable, TemiClient
-from tests.client.service import Answer, FakeService, Request, event, job, page
+from tests.client.fake_service import Answer, FakeService, Request, event, job, page
 
 DATASET = {
     "id": "ds_1",

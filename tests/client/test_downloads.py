@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from temi_client import ApiError, CorruptDownload, ServiceUnreachable, TemiClient
-from tests.client.service import Answer, FakeService, Request
+from tests.client.fake_service import Answer, FakeService, Request
 
 CONTENT = bytes(range(256)) * 40
 IMAGE = {
@@ -22,7 +22,7 @@ IMAGE = {
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("temi_client.transport.Patience._pause", lambda *_: 0.0)
+    monkeypatch.setattr("temi_client.transport.Backoff._delay", lambda *_: 0.0)
 
 
 @pytest.fixture

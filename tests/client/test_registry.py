@@ -6,8 +6,8 @@ import pytest
 
 from temi_client import ApiError, TemiClient
 from tests.api.conftest import store_clustering
+from tests.client.fake_service import FakeService
 from tests.client.live import Live
-from tests.client.service import FakeService
 
 MODEL = "cats-dogs"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from temi_client import ApiError, ServiceUnreachable, TemiClient
 from temi_client.events import Event, parse_events
-from tests.client.service import job
+from tests.client.fake_service import job
 
 PROBLEM = {
     "type": "about:blank",

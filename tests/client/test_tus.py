@@ -24,7 +24,7 @@ def archive(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("temi_client.transport.Patience._pause", lambda *_: 0.0)
+    monkeypatch.setattr("temi_client.transport.Backoff._delay", lambda *_: 0.0)
 
 
 class Flaky(httpx.BaseTransport):
@@ -111,7 +111,7 @@ def test_another_file_is_not_mixed_in(
     upload = live_client.upload_resumable(archive)
     other = tmp_path / "other.zip"
     other.write_bytes(b"short")
-    with pytest.raises(ValueError, match="was begun with"):
+    with pytest.raises(ValueError, match="resume it with the same file"):
         live_client.upload_resumable(other, upload=upload.id)
 
 
