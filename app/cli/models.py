@@ -13,16 +13,19 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 Alias = Annotated[str, typer.Argument(metavar="ALIAS")]
 VersionNumber = Annotated[int, typer.Argument(metavar="VERSION", min=1)]
 
-app = typer.Typer(
-    invoke_without_command=True, help="List models (without a command) and manage their versions."
-)
+app = typer.Typer(invoke_without_command=True, help="List models and manage their versions.")
 
 
 @app.callback()
-def list_models(ctx: typer.Context, as_json: AsJson = False) -> None:
+def models(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Lists the models if no command follows."""
-    if ctx.invoked_subcommand is not None:
-        return None
+    if ctx.invoked_subcommand is None:
+        list_models(ctx, as_json)
+
+
+@app.command("list")
+def list_models(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List models."""
     with connect(ctx) as client:
         models = list(client.models())
     if as_json:

@@ -136,7 +136,7 @@ def wait_for_job(client: TemiClient, job: Job) -> Job:
 
 
 def report_job(client: TemiClient, job: Job, wait: bool, as_json: bool) -> None:
-    """Prints a job that the command has started, after waiting for it if asked to."""
+    """Prints a job that the command has started, after waiting for it if `wait` is set."""
     if wait:
         job = wait_for_job(client, job)
     else:

@@ -1,4 +1,4 @@
-"""The command line, without a service or against a small one."""
+"""Commands without a service, or with a fake one."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ from app.cli import app
 from app.cli.output import write_labels
 from tests.client.fake_service import FakeService, event, job, page, running_service
 
-NOBODY = "http://127.0.0.1:9"
+NO_SERVER = "http://127.0.0.1:9"
 run = CliRunner().invoke
 MODEL = {
     "name": "pets",
@@ -93,21 +93,21 @@ def test_a_wrong_command_line_is_exit_code_2(command: list[str]) -> None:
         ["datasets", "issues", "ds_1"],
     ],
 )
-def test_no_service_is_exit_code_3_and_says_what_to_do(command: list[str]) -> None:
-    answer = run(app, command, env={"TEMI_SERVER": NOBODY})
+def test_no_service_is_exit_code_3_with_a_hint(command: list[str]) -> None:
+    answer = run(app, command, env={"TEMI_SERVER": NO_SERVER})
     assert answer.exit_code == 3
     assert "temi serve" in answer.stderr
     assert ("--local" in answer.stderr) == (command[0] == "cluster")
 
 
-def test_lists_as_json_are_for_other_programs(service: FakeService) -> None:
+def test_lists_are_printed_as_json(service: FakeService) -> None:
     service.answer("GET", "/v1/models", page(MODEL))
     answer = run(app, ["--server", service.url, "models", "--json"])
     assert answer.exit_code == 0
     assert json.loads(answer.stdout)[0]["aliases"] == {"live": 1}
 
 
-def test_lists_as_tables(service: FakeService) -> None:
+def test_lists_are_printed_as_tables(service: FakeService) -> None:
     service.answer("GET", "/v1/models", page(MODEL))
     service.answer("GET", "/v1/jobs", page(job(), job("failed", id="job_2")))
     assert "live -> 1" in run(app, ["--server", service.url, "models"]).stdout
@@ -140,7 +140,7 @@ def test_watching_a_job_that_fails_is_exit_code_1(service: FakeService) -> None:
     assert "No image in [it]." in answer.stderr
 
 
-def test_predictions_name_what_could_not_be_read(service: FakeService, tmp_path: Path) -> None:
+def test_predictions_name_unreadable_images(service: FakeService, tmp_path: Path) -> None:
     image = tmp_path / "1.jpg"
     image.write_bytes(b"no image")
     data = [{"image": "1.jpg", "error": {"code": "image_undecodable", "detail": "damaged"}}]
@@ -151,7 +151,7 @@ def test_predictions_name_what_could_not_be_read(service: FakeService, tmp_path:
     assert "damaged" in answer.stdout
 
 
-def test_labels_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_labels_are_written_atomically(tmp_path: Path) -> None:
     def breaks() -> Iterator[tuple[str, int, float]]:
         yield "a.jpg", 0, 0.5
         raise RuntimeError
@@ -187,7 +187,7 @@ def test_local_clustering_of_a_folder(tmp_path: Path) -> None:
     assert "train: 40/40" in answer.stderr
 
 
-def test_local_clustering_of_too_few_images(tmp_path: Path) -> None:
+def test_local_clustering_without_images_fails(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not an image")
     out = tmp_path / "labels.csv"
     answer = run(app, ["cluster", str(tmp_path), "-k", "2", "--local", "--out", str(out)])
@@ -196,7 +196,7 @@ def test_local_clustering_of_too_few_images(tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_backbones_are_listed_with_what_is_missing() -> None:
+def test_backbones_are_listed_with_missing_weights() -> None:
     answer = run(app, ["backbones", "--json"])
     assert answer.exit_code == 0
     found = {one["name"]: one for one in json.loads(answer.stdout)}

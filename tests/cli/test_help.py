@@ -1,4 +1,4 @@
-"""Every command says what it does, and takes the same options as the others."""
+"""Help texts, options that all commands share, and options before the command."""
 
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from app.cli import app
 
-# They run here, without a service or with one of their own.
+# Commands that do not connect to a service.
 _LOCAL = {
     *("api", "backbones", "backup", "bench", "db", "demo", "doctor", "gc", "keys", "restore"),
     *("serve", "worker"),
 }
-# They save a file, delete something, or are read line by line.
+# Commands that save a file, delete something, or print lines.
 _WITHOUT_JSON = {"cluster", "contact-sheet", "delete", "download", "labels", "map", "plot"}
 _WITHOUT_JSON |= {"export", "thumbnail", "unalias"}
 
@@ -36,12 +36,12 @@ ROOT = typer.main.get_command(app)
 COMMANDS = dict(commands(ROOT))
 
 
-def test_there_are_many() -> None:
+def test_all_commands_are_found() -> None:
     assert len(COMMANDS) >= 60
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_help_is_short_and_clear(path: tuple[str, ...]) -> None:
+def test_help_is_short(path: tuple[str, ...]) -> None:
     help_text = str(getattr(COMMANDS[path], "help", ""))
     assert help_text.endswith(".")
     assert len(help_text) < 120
@@ -51,7 +51,7 @@ def test_help_is_short_and_clear(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_the_same_options_everywhere(path: tuple[str, ...]) -> None:
+def test_shared_options(path: tuple[str, ...]) -> None:
     options = _options(COMMANDS[path])
     assert not {"--server", "--api-key"} & options
     if path[0] in _LOCAL:
@@ -75,7 +75,7 @@ def test_a_server_that_is_no_url_is_exit_code_2() -> None:
     assert "is not a URL" in answer.stderr
 
 
-def test_version_is_that_of_the_package() -> None:
+def test_version_comes_from_the_package_metadata() -> None:
     answer = CliRunner().invoke(app, ["--version"])
     assert (answer.exit_code, answer.stdout) == (0, f"temi {version('temi-service')}\n")
 
