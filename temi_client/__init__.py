@@ -10,40 +10,31 @@ from temi_client.errors import (
     TemiClientError,
     UploadInterrupted,
 )
-from temi_client.models import (
-    AliasChange,
+from temi_client.models.access import AuditEntry, CreatedKey, Key
+from temi_client.models.base import Readiness
+from temi_client.models.clusterings import (
     Assignment,
-    AuditEntry,
     Cluster,
     Clustering,
-    Comparison,
-    CreatedKey,
-    CurvePoint,
+    Export,
+    Operation,
+    RankedImage,
+    Statistics,
+)
+from temi_client.models.datasets import (
     Dataset,
     DatasetIssue,
     Duplicate,
-    Export,
     Image,
     ImageLabel,
-    Job,
-    JobKind,
-    JobStatus,
-    Key,
     LabelRow,
-    LoadedModel,
-    LogLine,
-    Model,
-    ModelVersion,
-    Operation,
-    Prediction,
-    Predictions,
-    RankedImage,
-    Readiness,
-    Statistics,
     Upload,
     UploadLimits,
-    Worker,
 )
+from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, LogLine
+from temi_client.models.predictions import LoadedModel, Prediction, Predictions
+from temi_client.models.registry import AliasChange, Comparison, Model, ModelVersion
+from temi_client.models.workers import Worker
 from temi_client.resources.clusterings import ImageOrder, PlotName
 from temi_client.resources.datasets import DuplicateKind, LabelFormat
 from temi_client.resources.jobs import ExportFormat, SweepParameter

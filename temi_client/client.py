@@ -8,7 +8,7 @@ from typing import Self
 import httpx
 from pydantic import ValidationError
 
-from temi_client.models import Readiness
+from temi_client.models.base import Readiness
 from temi_client.resources.access import AccessMethods
 from temi_client.resources.clusterings import ClusteringMethods
 from temi_client.resources.datasets import DatasetMethods

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from temi_client.models import Job
+    from temi_client.models.jobs import Job
 
 
 class TemiClientError(Exception):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import httpx
 
 from temi_client.errors import ApiError
-from temi_client.models import Job
+from temi_client.models.jobs import Job
 from temi_client.transport import api_error
 
 # The service sends keep-alive comments more often than this.

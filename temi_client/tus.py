@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from temi_client.downloads import Progress
 from temi_client.errors import ApiError, ServiceUnreachable, UploadInterrupted
-from temi_client.models import Upload, UploadLimits
+from temi_client.models.datasets import Upload, UploadLimits
 from temi_client.transport import Backoff, Body, Transport
 
 CHUNK_BYTES = 8 * 1024 * 1024

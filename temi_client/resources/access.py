@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from temi_client.models import AuditEntry, CreatedKey, Key
+from temi_client.models.access import AuditEntry, CreatedKey, Key
 from temi_client.resources.base import Resource, path_segment, without_none
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from temi_client.models import (
+from temi_client.models.clusterings import (
     Assignment,
     Cluster,
     Clustering,

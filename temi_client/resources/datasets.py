@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from temi_client.downloads import Progress, download_stream
-from temi_client.models import Dataset, DatasetIssue, Duplicate, Image, LabelRow
+from temi_client.models.datasets import Dataset, DatasetIssue, Duplicate, Image, LabelRow
 from temi_client.resources.base import Resource, path_segment, without_none
 
 LabelFormat = Literal["jsonl", "csv", "arrow"]

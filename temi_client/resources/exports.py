@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from temi_client.downloads import Progress, download_resumable
-from temi_client.models import Export
+from temi_client.models.clusterings import Export
 from temi_client.resources.base import Resource, path_segment
 
 

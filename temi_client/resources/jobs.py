@@ -11,7 +11,7 @@ import httpx
 from temi_client.downloads import Progress, download_stream
 from temi_client.errors import JobFailed
 from temi_client.events import JobWatcher
-from temi_client.models import CurvePoint, Job, JobKind, JobStatus, LogLine
+from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, LogLine
 from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
 
 SweepParameter = Literal["beta", "n_clusters"]

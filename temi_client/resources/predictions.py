@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from temi_client.models import LoadedModel, LoadedModels, Prediction, Predictions
+from temi_client.models.predictions import LoadedModel, LoadedModels, Prediction, Predictions
 from temi_client.resources.base import Resource, path_segment
 from temi_client.uploads import multipart_body
 

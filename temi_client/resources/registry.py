@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from temi_client.downloads import Progress, download_stream
-from temi_client.models import AliasChange, Comparison, Model, ModelVersion
+from temi_client.models.registry import AliasChange, Comparison, Model, ModelVersion
 from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
 from temi_client.transport import Body
 from temi_client.uploads import file_body

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, Unpack
 
 from temi_client import tus
 from temi_client.downloads import Progress
-from temi_client.models import Job, Upload, UploadLimits
+from temi_client.models.datasets import Upload, UploadLimits
+from temi_client.models.jobs import Job
 from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
 from temi_client.transport import Body
 from temi_client.uploads import (
@@ -56,118 +57,69 @@ class UrlsSource(TypedDict):
 Source = UploadSource | FolderSource | ObjectsSource | UrlsSource
 
 
+class JobOptions(TypedDict, total=False):
+    webhook_url: str | None
+    priority: int | None
+    idempotency_key: str | None
+
+
+class IngestOptions(JobOptions, total=False):
+    labels_from: LabelsFrom
+
+
 class UploadMethods(Resource):
     def upload_dataset(
         self,
         source: PathLike | Sequence[PathLike],
         *,
         name: str | None = None,
-        labels_from: LabelsFrom = "none",
-        webhook_url: str | None = None,
-        priority: int | None = None,
-        idempotency_key: str | None = None,
         resumable: bool | None = None,
         progress: Progress | None = None,
+        **options: Unpack[IngestOptions],
     ) -> Job:
         """Uploads an archive, a folder or a list of images; returns the ingest job. By default,
         archives above 64 MiB are sent in resumable chunks if no `idempotency_key` is given."""
         paths = _as_paths(source)
-        settings = {
-            "name": name or default_name(paths),
-            "labels_from": labels_from,
-            "webhook_url": webhook_url,
-            "priority": priority,
-        }
-        return self._send_images(
-            "/v1/datasets", paths, settings, idempotency_key, resumable, progress
-        )
+        settings = {"name": name or default_name(paths), **options}
+        return self._send_images("/v1/datasets", paths, settings, resumable, progress)
 
     def append_images(
         self,
         dataset_id: str,
         source: PathLike | Sequence[PathLike],
         *,
-        labels_from: LabelsFrom = "none",
-        webhook_url: str | None = None,
-        priority: int | None = None,
-        idempotency_key: str | None = None,
         resumable: bool | None = None,
         progress: Progress | None = None,
+        **options: Unpack[IngestOptions],
     ) -> Job:
         """Adds the images of an archive, a folder or a list to a dataset."""
-        return self._send_images(
-            _images(dataset_id),
-            _as_paths(source),
-            {"labels_from": labels_from, "webhook_url": webhook_url, "priority": priority},
-            idempotency_key,
-            resumable,
-            progress,
-        )
+        paths = _as_paths(source)
+        return self._send_images(_images(dataset_id), paths, options, resumable, progress)
 
-    def create_dataset(
-        self,
-        source: Source,
-        *,
-        name: str,
-        labels_from: LabelsFrom = "none",
-        webhook_url: str | None = None,
-        priority: int | None = None,
-        idempotency_key: str | None = None,
-    ) -> Job:
+    def create_dataset(self, source: Source, *, name: str, **options: Unpack[IngestOptions]) -> Job:
         """Creates a dataset from a source that the service reads: a finished upload, a folder of
         the server, a bucket or URLs."""
-        settings = {
-            "name": name,
-            "labels_from": labels_from,
-            "webhook_url": webhook_url,
-            "priority": priority,
-        }
-        return self._send_source("/v1/datasets", source, settings, idempotency_key)
+        return self._send_source("/v1/datasets", source, {"name": name, **options})
 
     def append_source(
-        self,
-        dataset_id: str,
-        source: Source,
-        *,
-        labels_from: LabelsFrom = "none",
-        webhook_url: str | None = None,
-        priority: int | None = None,
-        idempotency_key: str | None = None,
+        self, dataset_id: str, source: Source, **options: Unpack[IngestOptions]
     ) -> Job:
         """Adds images to a dataset, from the same sources as `create_dataset`."""
-        settings = {"labels_from": labels_from, "webhook_url": webhook_url, "priority": priority}
-        return self._send_source(_images(dataset_id), source, settings, idempotency_key)
+        return self._send_source(_images(dataset_id), source, options)
 
     def upload_manifest(
-        self,
-        path: PathLike,
-        *,
-        name: str | None = None,
-        webhook_url: str | None = None,
-        priority: int | None = None,
-        idempotency_key: str | None = None,
+        self, path: PathLike, *, name: str | None = None, **options: Unpack[JobOptions]
     ) -> Job:
         """Creates a dataset from a CSV or JSON lines file that lists images and labels."""
         manifest = _manifest(path)
-        settings = {
-            "name": name or default_name(manifest),
-            "webhook_url": webhook_url,
-            "priority": priority,
-        }
-        return self._send_body("/v1/datasets", file_body(manifest), settings, idempotency_key)
+        settings = {"name": name or default_name(manifest), **options}
+        return self._send_body("/v1/datasets", file_body(manifest), settings)
 
     def append_manifest(
-        self,
-        dataset_id: str,
-        path: PathLike,
-        *,
-        webhook_url: str | None = None,
-        priority: int | None = None,
-        idempotency_key: str | None = None,
+        self, dataset_id: str, path: PathLike, **options: Unpack[JobOptions]
     ) -> Job:
-        body = file_body(_manifest(path))
-        settings = {"webhook_url": webhook_url, "priority": priority}
-        return self._send_body(_images(dataset_id), body, settings, idempotency_key)
+        """Adds the images of a manifest to a dataset."""
+        return self._send_body(_images(dataset_id), file_body(_manifest(path)), options)
 
     def upload_resumable(
         self,
@@ -205,34 +157,35 @@ class UploadMethods(Resource):
         path: str,
         source: Path | list[Path],
         settings: Mapping[str, Any],
-        key: str | None,
         resumable: bool | None,
         progress: Progress | None,
     ) -> Job:
         with prepare_images(source) as prepared:
             if not isinstance(prepared, Path):
-                return self._send_body(path, multipart_body(prepared, progress), settings, key)
+                return self._send_body(path, multipart_body(prepared, progress), settings)
             if resumable is None:
                 # A repeated call makes another upload, but a key needs the same body.
-                resumable = key is None and prepared.stat().st_size > RESUMABLE_BYTES
+                has_key = settings.get("idempotency_key") is not None
+                resumable = not has_key and prepared.stat().st_size > RESUMABLE_BYTES
             if not resumable:
-                return self._send_body(path, file_body(prepared, progress), settings, key)
+                return self._send_body(path, file_body(prepared, progress), settings)
             upload = self.upload_resumable(prepared, progress=progress)
-            finished: UploadSource = {"type": "upload", "upload_id": upload.id}
-            return self._send_source(path, finished, settings, key)
+            return self._send_source(path, {"type": "upload", "upload_id": upload.id}, settings)
 
-    def _send_body(self, path: str, body: Body, params: Mapping[str, Any], key: str | None) -> Job:
-        response = self._transport.send(
-            "POST", path, params=without_none(params), body=body, headers=idempotency_header(key)
-        )
+    def _send_body(self, path: str, body: Body, settings: Mapping[str, Any]) -> Job:
+        params, headers = _split_key(settings)
+        response = self._transport.send("POST", path, params=params, body=body, headers=headers)
         return Job.model_validate_json(response.content)
 
-    def _send_source(
-        self, path: str, source: Source, settings: Mapping[str, Any], key: str | None
-    ) -> Job:
-        return self._post(
-            Job, path, {**without_none(settings), "source": source}, idempotency_header(key)
-        )
+    def _send_source(self, path: str, source: Source, settings: Mapping[str, Any]) -> Job:
+        fields, headers = _split_key(settings)
+        return self._post(Job, path, {**fields, "source": source}, headers)
+
+
+def _split_key(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Returns the settings without the idempotency key, and the header with the key."""
+    fields = without_none(settings)
+    return fields, idempotency_header(fields.pop("idempotency_key", None))
 
 
 def _images(dataset_id: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from temi_client.models import Worker
+from temi_client.models.workers import Worker
 from temi_client.resources.base import Resource
 
 
