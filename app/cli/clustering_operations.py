@@ -58,7 +58,7 @@ def rename(
 def merge(
     ctx: typer.Context,
     clustering_id: ClusteringId,
-    clusters: Annotated[list[int], typer.Argument(metavar="CLUSTERS...", min=0)],
+    clusters: Annotated[list[int], typer.Argument(metavar="CLUSTERS", min=0)],
     into: Annotated[
         int | None, typer.Option(min=0, help="Cluster to keep; default: the largest.")
     ] = None,

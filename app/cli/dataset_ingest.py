@@ -14,7 +14,7 @@ app = typer.Typer()
 
 Files = Annotated[
     list[Path] | None,
-    typer.Argument(exists=True, metavar="FILES...", help="An archive, a folder, or images."),
+    typer.Argument(exists=True, metavar="FILES", help="An archive, a folder, or images."),
 ]
 Resumable = Annotated[
     bool | None,

@@ -43,7 +43,7 @@ def delete(
     ctx: typer.Context,
     name: Name,
     version: Annotated[
-        int | None, typer.Argument(metavar="[VERSION]", min=1, help="Default: all versions.")
+        int | None, typer.Argument(metavar="VERSION", min=1, help="Default: all versions.")
     ] = None,
     yes: Yes = False,
 ) -> None:

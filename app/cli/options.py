@@ -20,7 +20,7 @@ OutFileOrFolder = Annotated[
 
 DatasetId = Annotated[str, typer.Argument(metavar="DATASET")]
 ImageId = Annotated[str, typer.Argument(metavar="IMAGE")]
-ImageIds = Annotated[list[str], typer.Argument(metavar="IMAGES...")]
+ImageIds = Annotated[list[str], typer.Argument(metavar="IMAGES")]
 JobId = Annotated[str, typer.Argument(metavar="JOB")]
 ClusteringId = Annotated[str, typer.Argument(metavar="CLUSTERING")]
 ClusterId = Annotated[int, typer.Argument(metavar="CLUSTER", min=0)]

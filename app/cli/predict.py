@@ -13,7 +13,7 @@ from app.cli.tables import print_predictions
 
 Files = Annotated[
     list[Path] | None,
-    typer.Argument(exists=True, dir_okay=False, readable=True, metavar="FILES..."),
+    typer.Argument(exists=True, dir_okay=False, readable=True, metavar="FILES"),
 ]
 ImageIds = Annotated[
     list[str] | None,

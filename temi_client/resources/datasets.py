@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from temi_client.downloads import Progress, download_stream
 from temi_client.models.datasets import Dataset, DatasetIssue, Duplicate, Image, LabelRow
@@ -17,6 +17,13 @@ _LABEL_TYPES: dict[str, str] = {
     "csv": "text/csv",
     "arrow": "application/vnd.apache.arrow.stream",
 }
+
+
+class LabelSelection(TypedDict, total=False):
+    clustering_id: str | None
+    revision: int | None
+    min_probability: float | None
+    cluster_ids: Sequence[int] | None
 
 
 class DatasetMethods(Resource):
@@ -51,21 +58,12 @@ class DatasetMethods(Resource):
             Dataset, f"{_path(dataset_id)}/images:delete", {"image_ids": list(image_ids)}
         )
 
-    def labels(
-        self,
-        dataset_id: str,
-        *,
-        clustering_id: str | None = None,
-        revision: int | None = None,
-        min_probability: float | None = None,
-        cluster_ids: Sequence[int] | None = None,
-    ) -> Iterator[LabelRow]:
+    def labels(self, dataset_id: str, **selection: Unpack[LabelSelection]) -> Iterator[LabelRow]:
         """Streams the label of every image, by default from the newest clustering."""
-        query = _selection(clustering_id, revision, min_probability, cluster_ids)
         with self._transport.stream(
             f"{_path(dataset_id)}/labels",
             headers={"Accept": _LABEL_TYPES["jsonl"]},
-            params=query,
+            params=_label_params(selection),
         ) as response:
             for line in response.iter_lines():
                 if line:
@@ -77,20 +75,16 @@ class DatasetMethods(Resource):
         path: str | Path,
         format: LabelFormat = "csv",
         *,
-        clustering_id: str | None = None,
-        revision: int | None = None,
-        min_probability: float | None = None,
-        cluster_ids: Sequence[int] | None = None,
         progress: Progress | None = None,
+        **selection: Unpack[LabelSelection],
     ) -> Path:
         """Saves the rows of `labels` as JSON lines, CSV or an Arrow stream."""
-        query = _selection(clustering_id, revision, min_probability, cluster_ids)
         return download_stream(
             self._transport,
             f"{_path(dataset_id)}/labels",
             Path(path),
             headers={"Accept": _LABEL_TYPES[format]},
-            params=query,
+            params=_label_params(selection),
             progress=progress,
         )
 
@@ -99,17 +93,8 @@ def _path(dataset_id: str) -> str:
     return f"/v1/datasets/{path_segment(dataset_id)}"
 
 
-def _selection(
-    clustering_id: str | None,
-    revision: int | None,
-    min_probability: float | None,
-    cluster_ids: Sequence[int] | None,
-) -> dict[str, Any]:
-    return without_none(
-        {
-            "clustering_id": clustering_id,
-            "revision": revision,
-            "min_probability": min_probability,
-            "cluster_id": None if cluster_ids is None else list(cluster_ids),
-        }
-    )
+def _label_params(selection: LabelSelection) -> dict[str, Any]:
+    params = without_none(selection)
+    if "cluster_ids" in params:
+        params["cluster_id"] = list(params.pop("cluster_ids"))
+    return params
