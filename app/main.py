@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
+from importlib.metadata import version
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
@@ -95,7 +95,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     preloader = ModelPreloader(runtime.db, serving, resolver, settings.predict_idle_seconds)
     app = FastAPI(
         title="TEMI clustering service",
-        version=package_version(),
+        version=version("temi-service"),
         description=_DESCRIPTION,
         lifespan=partial(_lifespan, preloader=preloader),
         separate_input_output_schemas=False,

@@ -1,4 +1,4 @@
-"""A typed client of the TEMI service: httpx and pydantic, no torch."""
+"""A typed client of the TEMI service, based on httpx and pydantic."""
 
 from temi_client.client import TemiClient
 from temi_client.downloads import Progress
@@ -10,39 +10,35 @@ from temi_client.errors import (
     TemiClientError,
     UploadInterrupted,
 )
-from temi_client.models import (
-    AliasChange,
+from temi_client.models.access import AuditEntry, CreatedKey, Key
+from temi_client.models.base import Readiness
+from temi_client.models.clusterings import (
     Assignment,
-    AuditEntry,
     Cluster,
     Clustering,
-    Comparison,
-    CreatedKey,
-    CurvePoint,
+    Export,
+    Operation,
+    RankedImage,
+    Statistics,
+)
+from temi_client.models.datasets import (
     Dataset,
     DatasetIssue,
     Duplicate,
-    Export,
     Image,
     ImageLabel,
-    Job,
-    Key,
     LabelRow,
-    LoadedModel,
-    LogLine,
-    Model,
-    ModelVersion,
-    Operation,
-    Prediction,
-    Predictions,
-    RankedImage,
-    Readiness,
-    Statistics,
     Upload,
     UploadLimits,
-    Worker,
 )
-from temi_client.resources.uploads import Source
+from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, LogLine
+from temi_client.models.predictions import LoadedModel, Prediction, Predictions
+from temi_client.models.registry import AliasChange, Comparison, Model, ModelVersion
+from temi_client.models.workers import Worker
+from temi_client.resources.clusterings import ImageOrder, PlotName
+from temi_client.resources.datasets import DuplicateKind, LabelFormat
+from temi_client.resources.jobs import ExportFormat, SweepParameter
+from temi_client.resources.uploads import LabelsFrom, Source
 
 __all__ = [
     "AliasChange",
@@ -58,18 +54,26 @@ __all__ = [
     "Dataset",
     "DatasetIssue",
     "Duplicate",
+    "DuplicateKind",
     "Export",
+    "ExportFormat",
     "Image",
     "ImageLabel",
+    "ImageOrder",
     "Job",
     "JobFailed",
+    "JobKind",
+    "JobStatus",
     "Key",
+    "LabelFormat",
     "LabelRow",
+    "LabelsFrom",
     "LoadedModel",
     "LogLine",
     "Model",
     "ModelVersion",
     "Operation",
+    "PlotName",
     "Prediction",
     "Predictions",
     "Progress",
@@ -78,6 +82,7 @@ __all__ = [
     "ServiceUnreachable",
     "Source",
     "Statistics",
+    "SweepParameter",
     "TemiClient",
     "TemiClientError",
     "Upload",

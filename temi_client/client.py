@@ -1,4 +1,4 @@
-"""One method for each thing the service can do."""
+"""The client, with one method for each operation of the service."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 import httpx
 from pydantic import ValidationError
 
-from temi_client.models import Readiness
+from temi_client.models.base import Readiness
 from temi_client.resources.access import AccessMethods
 from temi_client.resources.clusterings import ClusteringMethods
 from temi_client.resources.datasets import DatasetMethods
@@ -34,7 +34,7 @@ class TemiClient(
     WorkerMethods,
     AccessMethods,
 ):
-    """A connection to a running service; use it as a context manager."""
+    """A client of a running service; use it as a context manager."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class TemiClient(
         self._http.close()
 
     def ready(self) -> Readiness:
-        """What the service says about itself; asks once. Unreachable raises."""
+        """Returns the readiness of the service; raises `ServiceUnreachable` without retries."""
         try:
             response = self._http.get("/readyz")
         except httpx.TransportError as error:

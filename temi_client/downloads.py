@@ -1,4 +1,4 @@
-"""Files from the service: streamed to disk, taken up where they broke off, whole or not there."""
+"""Downloads: streamed to a temporary file that is renamed when complete."""
 
 import hashlib
 import os
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from temi_client.errors import CorruptDownload, ServiceUnreachable
-from temi_client.transport import Patience, Transport
+from temi_client.transport import Backoff, Transport
 
-# Called with the bytes done and the bytes in all; the latter is 0 while it is not known.
+# Called with the bytes transferred so far and the total, which is 0 while unknown.
 Progress = Callable[[int, int], None]
 
 
-def download_known(
+def download_resumable(
     transport: Transport,
     path: str,
     target: Path,
@@ -23,11 +23,11 @@ def download_known(
     sha256: str,
     progress: Progress | None = None,
 ) -> Path:
-    """A file whose size and hash are known. A part of it that an earlier call left is used."""
+    """Downloads a file of known size and hash; continues the partial file of an earlier call."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Named after the content, so that it is never continued with another one.
+    # Named after the content, so that it is never continued with other content.
     partial = target.with_name(f".{target.name[:100]}.{sha256[:16]}.part")
-    patience = Patience(transport.retries)
+    backoff = Backoff(transport.retries)
     with partial.open("ab") as file:
         if file.tell() > size:
             _empty(file)
@@ -36,8 +36,8 @@ def download_known(
                 _fetch(transport, path, file, done, size, progress)
             except ServiceUnreachable as error:
                 if file.tell() > done:
-                    patience.progressed()
-                patience.wait_or_raise(error)
+                    backoff.reset()
+                backoff.wait_or_raise(error)
         file.flush()
         os.fsync(file.fileno())
     with partial.open("rb") as file:
@@ -56,12 +56,12 @@ def _fetch(
     size: int,
     progress: Progress | None,
 ) -> None:
-    """Append what is missing from byte `done` on."""
+    """Appends the bytes from `done` on."""
     headers = {"Range": f"bytes={done}-"} if done else {}
-    # Compressed on the way, its bytes would be others than those that the range counts.
+    # Ranges count the bytes of the file, not those of a compressed transfer.
     with transport.stream(path, headers={**headers, "Accept-Encoding": "identity"}) as response:
         if done and response.status_code != 206:
-            _empty(file)  # ranges are not answered here: from the start
+            _empty(file)  # the server ignored the range: start over
             done = 0
         for block in response.iter_bytes():
             file.write(block)
@@ -69,7 +69,7 @@ def _fetch(
             if progress is not None:
                 progress(done, size)
             if done > size:
-                return  # its hash will tell
+                return  # the check of the hash fails
 
 
 def _empty(file: IO[bytes]) -> None:
@@ -86,7 +86,7 @@ def download_stream(
     params: dict[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """A file that is made while it is sent: it cannot be taken up, only begun again."""
+    """Downloads a file that the service generates while sending; it cannot be resumed."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     try:

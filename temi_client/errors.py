@@ -1,4 +1,4 @@
-"""What a call can raise."""
+"""Exceptions of the client."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from temi_client.models import Job
+    from temi_client.models.jobs import Job
 
 
 class TemiClientError(Exception):
-    """Base of everything this client raises on purpose."""
+    """Base class of the client's exceptions."""
 
 
 class ServiceUnreachable(TemiClientError):
-    """No answer at all: nothing listens there, or the connection broke."""
+    """The service did not answer, or the connection broke."""
 
     def __init__(self, base_url: str, reason: str) -> None:
         super().__init__(f"No answer from {base_url}: {reason}")
@@ -23,7 +23,7 @@ class ServiceUnreachable(TemiClientError):
 
 
 class UploadInterrupted(ServiceUnreachable):
-    """A resumable upload broke off; what has arrived waits under `upload_id`."""
+    """A resumable upload was interrupted; continue it with `upload_id`."""
 
     def __init__(self, base_url: str, reason: str, upload_id: str) -> None:
         super().__init__(base_url, reason)
@@ -52,16 +52,18 @@ class ApiError(TemiClientError):
 
 
 class CorruptDownload(TemiClientError):
-    """The bytes that arrived are not those that the service had announced; none were kept."""
+    """The downloaded file does not have the announced size or hash; it was deleted."""
 
     def __init__(self, path: str, expected: str, found: str) -> None:
-        super().__init__(f"{path} arrived damaged: sha256 {found}, not {expected}")
+        super().__init__(
+            f"{path} is damaged after the download: its SHA-256 is {found}, expected {expected}"
+        )
         self.expected = expected
         self.found = found
 
 
 class JobFailed(TemiClientError):
-    """A job ended, but not well; `job.error` says why."""
+    """A job failed or was cancelled; `job.error` has the reason."""
 
     def __init__(self, job: Job) -> None:
         reason = f": {job.error.detail} ({job.error.code})" if job.error else ""

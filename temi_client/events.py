@@ -1,4 +1,4 @@
-"""Watching a job: server-sent events, taken up again where they broke off, else polling."""
+"""Watches a job: server-sent events, resumed after interruptions, or polling."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import httpx
 
 from temi_client.errors import ApiError
-from temi_client.models import Job
+from temi_client.models.jobs import Job
 from temi_client.transport import api_error
 
-# The service sends a sign of life more often than this.
-_SILENCE_SECONDS = 60.0
+# The service sends keep-alive comments more often than this.
+_READ_TIMEOUT_SECONDS = 60.0
 _RECONNECT_SECONDS = 1.0
-_MAX_BARREN_STREAMS = 3
+_MAX_EMPTY_STREAMS = 3
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Event:
 
 
 def parse_events(lines: Iterable[str]) -> Iterator[Event]:
-    """Events of a text/event-stream. An event that the end of the stream cuts off is dropped."""
+    """Yields the events of a text/event-stream; drops an incomplete event at the end."""
     data: list[str] = []
     event_id: str | None = None
     for line in lines:
@@ -41,7 +41,7 @@ def parse_events(lines: Iterable[str]) -> Iterator[Event]:
 
 
 class JobWatcher:
-    """Every state of one job that the service reports, until the final one."""
+    """Yields the states of a job that the service reports, until the final one."""
 
     def __init__(
         self, client: httpx.Client, job_id: str, fetch: Callable[[], Job], poll_seconds: float
@@ -53,19 +53,19 @@ class JobWatcher:
         self._last_id: str | None = None
 
     def states(self) -> Iterator[Job]:
-        barren = 0
-        while barren < _MAX_BARREN_STREAMS:
-            barren += 1
+        empty_streams = 0
+        while empty_streams < _MAX_EMPTY_STREAMS:
+            empty_streams += 1
             try:
                 for job in self._stream():
-                    barren = 0
+                    empty_streams = 0
                     yield job
                     if job.finished:
                         return
             except httpx.TransportError:
                 pass  # the service restarts, or a proxy cut the stream
             except ApiError:
-                break  # no stream to be had; if the job is the problem, polling says so
+                break  # no stream is available; if the job does not exist, polling raises
             time.sleep(min(_RECONNECT_SECONDS, self._poll_seconds))
         yield from self._poll()
 
@@ -73,7 +73,7 @@ class JobWatcher:
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
         if self._last_id:
             headers["Last-Event-ID"] = self._last_id
-        timeout = httpx.Timeout(10.0, read=_SILENCE_SECONDS)
+        timeout = httpx.Timeout(10.0, read=_READ_TIMEOUT_SECONDS)
         with self._client.stream("GET", self._path, headers=headers, timeout=timeout) as response:
             if not response.is_success:
                 response.read()

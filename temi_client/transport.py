@@ -1,4 +1,4 @@
-"""Sending one request: retries, and errors from problem+json."""
+"""Sends requests: retries with backoff, and errors from problem+json."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,13 +11,14 @@ from tenacity.wait import wait_random_exponential
 
 from temi_client.errors import ApiError, ServiceUnreachable
 
-# A body is opened anew for every attempt: a file that was read halfway cannot be sent again.
+# A body is opened for each attempt: a file that was read halfway cannot be sent again.
 Body = Callable[[], AbstractContextManager[dict[str, Any]]]
 
-_BROKEN = (httpx.NetworkError, httpx.ConnectTimeout, httpx.RemoteProtocolError)
-_BUSY = {429, 503}
-_MAX_WAIT = 30.0
-_backoff = wait_random_exponential(multiplier=0.25, max=8.0)
+_RETRYABLE_EXCEPTIONS = (httpx.NetworkError, httpx.ConnectTimeout, httpx.RemoteProtocolError)
+_RETRYABLE_STATUSES = {429, 503}
+_MAX_RETRY_AFTER = 30.0
+_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS = 0.25, 8.0
+_random_backoff = wait_random_exponential(multiplier=_BACKOFF_SECONDS, max=_MAX_BACKOFF_SECONDS)
 
 
 class Transport:
@@ -44,7 +45,7 @@ class Transport:
         json: Any = None,
         retry: bool = True,
     ) -> httpx.Response:
-        """The answer, if it is a good one; broken connections and a busy service are retried."""
+        """Returns the response if it is a success; retries broken connections, 429 and 503."""
 
         def attempt() -> httpx.Response:
             with body() as content:
@@ -52,7 +53,7 @@ class Transport:
                 request = self._client.build_request(
                     method, path, params=params, json=json, headers=sent_headers, **content
                 )
-                return self._answer(request, stream=False)
+                return self._request(request, stream=False)
 
         return self._retrying()(attempt) if retry else attempt()
 
@@ -64,11 +65,11 @@ class Transport:
         headers: dict[str, str] | None = None,
         params: dict[str, Any] | None = None,
     ) -> Iterator[httpx.Response]:
-        """A good answer whose body is still to be read; only its beginning is retried."""
+        """Yields a successful response with an unread body; retries until the headers arrive."""
 
         def attempt() -> httpx.Response:
             request = self._client.build_request("GET", path, params=params, headers=headers)
-            return self._answer(request, stream=True)
+            return self._request(request, stream=True)
 
         response = self._retrying()(attempt)
         try:
@@ -78,7 +79,7 @@ class Transport:
         finally:
             response.close()
 
-    def _answer(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
+    def _request(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
         try:
             response = self._client.send(request, stream=stream)
             if not response.is_success:
@@ -91,33 +92,35 @@ class Transport:
 
     def _retrying(self) -> Retrying:
         return Retrying(
-            retry=retry_if_exception(worth_retrying),
+            retry=retry_if_exception(is_retryable),
             stop=stop_after_attempt(self._retries + 1),
-            wait=_wait,
+            wait=_retry_delay,
             reraise=True,
         )
 
 
-class Patience:
-    """For long transfers: failures in a row are counted, progress makes them forgotten."""
+class Backoff:
+    """Retry policy of long transfers: limits consecutive failures; progress resets the count."""
 
     def __init__(self, retries: int) -> None:
         self._retries = retries
         self._failures = 0
 
-    def progressed(self) -> None:
+    def reset(self) -> None:
         self._failures = 0
 
     def wait_or_raise(self, error: ApiError | ServiceUnreachable) -> None:
-        """Wait a moment before the next try, or give up with the error."""
+        """Sleeps before the next attempt; raises the error after too many failures."""
         self._failures += 1
         if self._failures > self._retries:
             raise error
-        time.sleep(self._pause(error))
+        time.sleep(self._delay(error))
 
-    def _pause(self, error: ApiError | ServiceUnreachable) -> float:
-        asked = error.retry_after if isinstance(error, ApiError) else None
-        return min(0.25 * 2**self._failures, 8.0) if asked is None else min(asked, _MAX_WAIT)
+    def _delay(self, error: ApiError | ServiceUnreachable) -> float:
+        requested = _requested_delay(error)
+        if requested is not None:
+            return requested
+        return min(_BACKOFF_SECONDS * 2.0**self._failures, _MAX_BACKOFF_SECONDS)
 
 
 def unreachable(base_url: str, error: httpx.TransportError) -> ServiceUnreachable:
@@ -130,7 +133,7 @@ def api_error(response: httpx.Response) -> ApiError:
     except ValueError:
         problem = None
     if not isinstance(problem, dict):
-        problem = {}  # a proxy in between answers in its own words
+        problem = {}  # the response of a proxy
     detail = problem.get("detail") or problem.get("title") or response.text[:300]
     return ApiError(
         status=response.status_code,
@@ -142,15 +145,15 @@ def api_error(response: httpx.Response) -> ApiError:
     )
 
 
-def worth_retrying(error: BaseException) -> bool:
+def is_retryable(error: BaseException) -> bool:
     if isinstance(error, ServiceUnreachable):
-        # A slow answer is not asked for again: the service may be busy with it.
-        return isinstance(error.__cause__, _BROKEN)
+        # A read timeout is not retried: the service may still be working on the request.
+        return isinstance(error.__cause__, _RETRYABLE_EXCEPTIONS)
     if isinstance(error, ApiError):
-        if error.code == "quota_exceeded":  # somebody has to delete something first
+        if error.code == "quota_exceeded":  # stays so until data is deleted
             return False
-        # An earlier attempt of this call may still be running on the other side.
-        return error.status in _BUSY or error.code == "idempotency_in_progress"
+        # An earlier attempt of this call may still be running in the service.
+        return error.status in _RETRYABLE_STATUSES or error.code == "idempotency_in_progress"
     return False
 
 
@@ -158,10 +161,15 @@ def _retry_after(response: httpx.Response) -> float | None:
     try:
         return max(0.0, float(response.headers.get("Retry-After", "")))
     except ValueError:
-        return None  # absent, or a date, which our service never sends
+        return None  # absent, or a date, which the service never sends
 
 
-def _wait(state: RetryCallState) -> float:
-    error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after if isinstance(error, ApiError) else None
-    return min(asked, _MAX_WAIT) if asked is not None else _backoff(state)
+def _retry_delay(state: RetryCallState) -> float:
+    requested = _requested_delay(state.outcome.exception() if state.outcome else None)
+    return _random_backoff(state) if requested is None else requested
+
+
+def _requested_delay(error: BaseException | None) -> float | None:
+    """Returns the Retry-After seconds of the response, at most `_MAX_RETRY_AFTER`."""
+    requested = error.retry_after if isinstance(error, ApiError) else None
+    return None if requested is None else min(requested, _MAX_RETRY_AFTER)

@@ -1,4 +1,4 @@
-"""Resumable uploads by tus 1.0: a file in pieces, taken up again where the connection broke."""
+"""Resumable uploads by tus 1.0: a file is sent in chunks and continued after interruptions."""
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
@@ -11,21 +11,21 @@ from urllib.parse import quote, urlsplit
 
 from temi_client.downloads import Progress
 from temi_client.errors import ApiError, ServiceUnreachable, UploadInterrupted
-from temi_client.models import Upload, UploadLimits
-from temi_client.transport import Body, Patience, Transport
+from temi_client.models.datasets import Upload, UploadLimits
+from temi_client.transport import Backoff, Body, Transport
 
 CHUNK_BYTES = 8 * 1024 * 1024
 _BLOCK = 256 * 1024
 _VERSION = {"Tus-Resumable": "1.0.0"}
-# Worth another try after a look at what has arrived: an offset that differs, an upload that the
-# broken connection's request still holds, a service that is busy.
-_PASSING = {409, 423, 429, 503}
+# Retried after reading the offset: another offset, an upload that is still locked by the request
+# of the broken connection, a busy service.
+_RETRYABLE_STATUSES = {409, 423, 429, 503}
 
 
 def read_limits(transport: Transport) -> UploadLimits:
-    answer = transport.send("OPTIONS", "/v1/uploads").headers
+    headers = transport.send("OPTIONS", "/v1/uploads").headers
     return UploadLimits(
-        max_bytes=int(answer["Tus-Max-Size"]), extensions=answer["Tus-Extension"].split(",")
+        max_bytes=int(headers["Tus-Max-Size"]), extensions=headers["Tus-Extension"].split(",")
     )
 
 
@@ -33,21 +33,21 @@ def create_upload(transport: Transport, path: Path) -> Upload:
     size = path.stat().st_size
     name = b64encode(path.name.encode("utf-8", "replace")).decode()
     headers = {**_VERSION, "Upload-Length": str(size), "Upload-Metadata": f"filename {name}"}
-    answer = transport.send("POST", "/v1/uploads", headers=headers).headers
+    response = transport.send("POST", "/v1/uploads", headers=headers).headers
     return Upload(
-        id=upload_id_of(answer["Location"]), offset=0, length=size, expires_at=_expiry(answer)
+        id=upload_id_of(response["Location"]), offset=0, length=size, expires_at=_expiry(response)
     )
 
 
 def read_upload(transport: Transport, upload: str) -> Upload:
-    """How much of an upload has arrived; by its address or id."""
+    """Returns the state of an upload, given its id or URL."""
     upload_id = upload_id_of(upload)
-    answer = transport.send("HEAD", _path(upload_id), headers=_VERSION).headers
+    response = transport.send("HEAD", _path(upload_id), headers=_VERSION).headers
     return Upload(
         id=upload_id,
-        offset=int(answer["Upload-Offset"]),
-        length=int(answer["Upload-Length"]),
-        expires_at=_expiry(answer),
+        offset=int(response["Upload-Offset"]),
+        length=int(response["Upload-Length"]),
+        expires_at=_expiry(response),
     )
 
 
@@ -63,49 +63,52 @@ def send_file(
     chunk_bytes: int = CHUNK_BYTES,
     progress: Progress | None = None,
 ) -> Upload:
-    """Send what is missing of the upload; `UploadInterrupted` names it if that cannot be done."""
+    """Sends the missing bytes; raises `UploadInterrupted` if the retries are used up."""
     if path.stat().st_size != upload.length:
-        raise ValueError(f"the upload was begun with {upload.length} bytes; {path} has others")
-    patience = Patience(transport.retries)
+        raise ValueError(
+            f"upload {upload.id} expects {upload.length} bytes, but {path} has "
+            f"{path.stat().st_size}: resume it with the same file"
+        )
+    backoff = Backoff(transport.retries)
     while upload.offset < upload.length:
         try:
             offset = _send_chunk(transport, path, upload, chunk_bytes, progress)
-            patience.progressed()
+            backoff.reset()
         except (ServiceUnreachable, ApiError) as error:
-            if not _is_passing(error):
+            if not _is_retryable(error):
                 raise
-            offset = _recover(transport, upload, patience, error)
+            offset = _recover(transport, upload, backoff, error)
         upload = upload.model_copy(update={"offset": offset})
     return upload
 
 
 def upload_id_of(upload: str) -> str:
-    """The last piece of an address. Only it is used: the key goes to no other server."""
+    """Returns the last segment of a URL. The key never goes to the host of that URL."""
     return urlsplit(upload).path.rstrip("/").rsplit("/", 1)[-1]
 
 
 def _recover(
-    transport: Transport, upload: Upload, patience: Patience, error: ServiceUnreachable | ApiError
+    transport: Transport, upload: Upload, backoff: Backoff, error: ServiceUnreachable | ApiError
 ) -> int:
-    """What has arrived of a piece whose sending failed."""
+    """Returns the offset of the upload after a chunk failed."""
     if isinstance(error, ApiError) and error.code == "upload_offset":
-        # An earlier piece, given up by us, has arrived after all: that is no failure.
+        # An earlier chunk arrived although its response was lost: not a failure.
         arrived = read_upload(transport, upload.id).offset
         if arrived != upload.offset:
             return arrived
     while True:
         try:
-            patience.wait_or_raise(error)
+            backoff.wait_or_raise(error)
             arrived = read_upload(transport, upload.id).offset
         except (ServiceUnreachable, ApiError) as again:
             if again is error:
                 raise UploadInterrupted(transport.base_url, str(error), upload.id) from error
-            if not _is_passing(again):
+            if not _is_retryable(again):
                 raise
             error = again
             continue
         if arrived > upload.offset:
-            patience.progressed()
+            backoff.reset()
         return arrived
 
 
@@ -119,7 +122,7 @@ def _send_chunk(
     }
     size = min(chunk_bytes, upload.length - upload.offset)
     body = _chunk_body(path, upload, size, progress)
-    # Not sent again as it is: a part of it may have arrived.
+    # Not retried as it is: a part of it may have arrived.
     response = transport.send("PATCH", _path(upload.id), headers=headers, body=body, retry=False)
     return int(response.headers["Upload-Offset"])
 
@@ -132,7 +135,7 @@ def _chunk_body(path: Path, upload: Upload, size: int, progress: Progress | None
             while sent < upload.offset + size:
                 block = file.read(min(_BLOCK, upload.offset + size - sent))
                 if not block:
-                    raise ValueError(f"{path} became shorter while it was sent")
+                    raise ValueError(f"{path} was truncated during the upload")
                 yield block
                 sent += len(block)
                 if progress is not None:
@@ -149,8 +152,8 @@ def _path(upload_id: str) -> str:
     return f"/v1/uploads/{quote(upload_id, safe='')}"
 
 
-def _is_passing(error: ServiceUnreachable | ApiError) -> bool:
-    return isinstance(error, ServiceUnreachable) or error.status in _PASSING
+def _is_retryable(error: ServiceUnreachable | ApiError) -> bool:
+    return isinstance(error, ServiceUnreachable) or error.status in _RETRYABLE_STATUSES
 
 
 def _expiry(headers: Mapping[str, str]) -> datetime | None:

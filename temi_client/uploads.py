@@ -1,4 +1,4 @@
-"""Bodies of uploads: read from disk while they are sent, never held in memory."""
+"""Request bodies of uploads, streamed from disk."""
 
 import tempfile
 import zipfile
@@ -10,7 +10,7 @@ from typing import IO, Any
 from temi_client.downloads import Progress
 from temi_client.transport import Body
 
-# Each part holds an open file; more images than this travel as one archive.
+# Each part holds an open file; more images than this are sent as one archive.
 MAX_PARTS = 100
 _BLOCK = 1 << 20
 _FIRST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
@@ -34,7 +34,7 @@ MANIFEST_TYPES = frozenset({"text/csv", "application/x-ndjson"})
 
 
 def file_body(path: Path, progress: Progress | None = None) -> Body:
-    """An archive or a manifest, as it is."""
+    """Returns a body with the content of one file."""
 
     @contextmanager
     def open_file() -> Iterator[dict[str, Any]]:
@@ -53,14 +53,17 @@ def file_body(path: Path, progress: Progress | None = None) -> Body:
 
 
 def multipart_body(paths: Sequence[Path], progress: Progress | None = None) -> Body:
+    """Returns a multipart form with one part per file."""
+
     @contextmanager
     def open_files() -> Iterator[dict[str, Any]]:
-        counter = _Counter(sum(path.stat().st_size for path in paths), progress)
+        counter = _ByteCounter(sum(path.stat().st_size for path in paths), progress)
         with ExitStack() as stack:
+            files = [stack.enter_context(path.open("rb")) for path in paths]
             yield {
                 "files": [
-                    ("files", (path.name, _Counted(stack.enter_context(path.open("rb")), counter)))
-                    for path in paths
+                    ("files", (path.name, _CountedFile(file, counter)))
+                    for path, file in zip(paths, files, strict=True)
                 ]
             }
 
@@ -68,22 +71,23 @@ def multipart_body(paths: Sequence[Path], progress: Progress | None = None) -> B
 
 
 @contextmanager
-def as_archive_or_few(source: Path | Sequence[Path]) -> Iterator[Path | Sequence[Path]]:
-    """An archive's path, or images that are few enough for a form; the rest is packed."""
+def prepare_images(source: Path | Sequence[Path]) -> Iterator[Path | Sequence[Path]]:
+    """Yields an archive's path, or up to `MAX_PARTS` images; packs folders and longer lists."""
     if not isinstance(source, Path):
         if len(source) <= MAX_PARTS:
             yield source
         else:
-            with _packed(_unique_names(source)) as packed:
-                yield packed
+            with _zipped(_unique_names(source)) as archive:
+                yield archive
     elif source.is_dir():
-        with _packed(_folder_names(source)) as packed:
-            yield packed
+        with _zipped(_folder_names(source)) as archive:
+            yield archive
     else:
         yield source
 
 
 def default_name(source: Path | Sequence[Path]) -> str:
+    """Returns the folder's name, or the archive's without its suffixes."""
     if not isinstance(source, Path):
         return source[0].resolve().parent.name or "images"
     resolved = source.resolve()
@@ -93,7 +97,7 @@ def default_name(source: Path | Sequence[Path]) -> str:
 
 
 def is_image(path: Path) -> bool:
-    """By its name: a single file is taken for an archive otherwise."""
+    """Decides by the file's name; any other single file is sent as an archive."""
     return path.is_file() and path.name.lower().endswith(_IMAGES)
 
 
@@ -112,7 +116,7 @@ def _blocks(handle: IO[bytes], size: int, progress: Progress | None) -> Iterator
             progress(sent, size)
 
 
-class _Counter:
+class _ByteCounter:
     def __init__(self, total: int, progress: Progress | None) -> None:
         self._done = 0
         self._total = total
@@ -124,10 +128,10 @@ class _Counter:
             self._progress(self._done, self._total)
 
 
-class _Counted:
-    """A file whose reading is counted; what httpx asks of a file, and no more."""
+class _CountedFile:
+    """A file that counts the bytes read; it has only the methods that httpx calls."""
 
-    def __init__(self, file: IO[bytes], counter: _Counter) -> None:
+    def __init__(self, file: IO[bytes], counter: _ByteCounter) -> None:
         self._file = file
         self._counter = counter
 
@@ -141,19 +145,19 @@ class _Counted:
 
 
 @contextmanager
-def _packed(files: Iterable[tuple[Path, str]]) -> Iterator[Path]:
-    """A temporary zip; stored, because images are compressed already."""
+def _zipped(files: Iterable[tuple[Path, str]]) -> Iterator[Path]:
+    """Yields a temporary zip file; not compressed, because images already are."""
     with tempfile.TemporaryDirectory(prefix="temi-upload-") as folder:
-        packed = Path(folder) / "images.zip"
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
+        zip_path = Path(folder) / "images.zip"
+        with zipfile.ZipFile(zip_path, "w", zipfile.ZIP_STORED, strict_timestamps=False) as archive:
             for path, name in files:
-                # A fixed date, so that the same images make the same bytes.
+                # A fixed date, so that the same images give the same bytes.
                 entry = zipfile.ZipInfo(name, _FIRST_ZIP_DATE)
                 entry.file_size = path.stat().st_size
                 with path.open("rb") as source, archive.open(entry, "w") as target:
                     while block := source.read(_BLOCK):
                         target.write(block)
-        yield packed
+        yield zip_path
 
 
 def _folder_names(folder: Path) -> Iterator[tuple[Path, str]]:

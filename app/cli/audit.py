@@ -1,4 +1,4 @@
-"""`temi audit`: who changed what."""
+"""`temi audit`."""
 
 from datetime import datetime
 from itertools import islice
@@ -6,27 +6,27 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Limit, Server, connect
-from app.cli.output import moment, print_rows
+from app.cli.connection import connect
+from app.cli.options import AsJson, Limit
+from app.cli.output import format_time, print_rows
 
 
 def audit(
-    key: Annotated[str | None, typer.Option(help="Id of a key: only what it did.")] = None,
+    ctx: typer.Context,
+    key: Annotated[str | None, typer.Option(help="Only requests with the key of this id.")] = None,
     since: Annotated[
-        datetime | None, typer.Option(help="Not what was earlier, by the clock of this machine.")
+        datetime | None, typer.Option(help="Only entries from this local time on.")
     ] = None,
     limit: Limit = 100,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
-    """List who changed what, newest first; needs a key with the scope admin."""
-    with connect(server, api_key) as client:
+    """List the audit log, newest first; needs a key with scope admin."""
+    with connect(ctx) as client:
         entries = client.audit(key_id=key, since=since.astimezone() if since else None)
         print_rows(
             islice(entries, limit),
             as_json,
-            "Changes",
-            ["at", "by", "key", "method", "path"],
-            lambda e: (moment(e.at), e.key_name or "-", e.key_id or "-", e.method, e.path),
+            "Audit log",
+            ["time", "key name", "key", "method", "path"],
+            lambda e: (format_time(e.at), e.key_name or "-", e.key_id or "-", e.method, e.path),
         )

@@ -1,4 +1,4 @@
-"""`temi backbones`: what can turn images into features here."""
+"""`temi backbones`."""
 
 import json
 from dataclasses import asdict
@@ -10,10 +10,10 @@ from temi.backbones.catalog import list_backbones
 
 
 def backbones(as_json: AsJson = False) -> None:
-    """List the named backbones; `timm:NAME` and `open_clip:NAME/PRETRAINED` name any other."""
-    found = list_backbones(get_settings().weights_dir)
+    """List named backbones; `timm:NAME` and `open_clip:NAME/PRETRAINED` work as well."""
+    infos = list_backbones(get_settings().weights_dir)
     if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=2))
+        print(json.dumps([asdict(one) for one in infos], indent=2))
         return
-    rows = [(one.name, one.dim, one.description, one.hint or "ready") for one in found]
-    print_table("Backbones", ("name", ">features", "what it is", "weights"), rows)
+    rows = [(one.name, one.dim, one.description, one.hint or "ready") for one in infos]
+    print_table("Backbones", ("name", ">features", "description", "weights"), rows)

@@ -1,4 +1,4 @@
-"""`temi backup` and `temi restore`: the instance of the settings in one file."""
+"""`temi backup` and `temi restore`."""
 
 import time
 from pathlib import Path
@@ -7,59 +7,63 @@ from typing import Annotated
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from app.cli.instance import open_runtime
-from app.cli.output import notices, size
+from app.cli.local_runtime import open_runtime
+from app.cli.output import format_bytes, notices
 
 Target = Annotated[
-    Path, typer.Argument(metavar="FILE", help="To be written; or a folder, for a name by date.")
+    Path,
+    typer.Argument(metavar="FILE", help="File to write, or a folder for a file named by date."),
 ]
 Source = Annotated[
-    Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="That a backup wrote.")
+    Path,
+    typer.Argument(
+        metavar="FILE", exists=True, dir_okay=False, help="File that `temi backup` wrote."
+    ),
 ]
 
 
 def backup(
     target: Target,
     without_images: Annotated[
-        bool, typer.Option("--without-images", help="They are kept safe elsewhere.")
+        bool, typer.Option("--without-images", help="Leave out the image files.")
     ] = False,
 ) -> None:
-    """Write everything to one file, while the service runs: rows, models, features, images."""
-    from app.core.backup.create import create_backup
+    """Back up database, models, features and images to one file, also while the service runs."""
+    from app.core.backup.create import make_backup
 
     path = target / f"temi-{time.strftime('%Y%m%d-%H%M%S')}.tar" if target.is_dir() else target
-    with open_runtime() as runtime, _Saying() as said:
-        made = create_backup(
-            runtime.db, runtime.storage, path, images=not without_images, progress=said
-        )
+    with open_runtime() as runtime, _Counts() as counts:
+        made = make_backup(runtime, path, images=not without_images, progress=counts)
     rows = sum(made.tables.values())
-    notices.print(f"{rows:,} rows and {made.files:,} files ({size(made.file_bytes)})", markup=False)
+    notices.print(
+        f"{rows:,} rows and {made.files:,} files ({format_bytes(made.file_bytes)})", markup=False
+    )
     if made.missing:
         notices.print(
-            f"[yellow]{len(made.missing):,} files were missing or damaged before[/]; "
-            "the backup names them."
+            f"[yellow]{len(made.missing):,} files were already missing or damaged[/]; "
+            "the manifest of the backup lists them."
         )
     print(made.path)
 
 
 def restore(source: Source) -> None:
-    """Bring a backup into the instance of the settings, which must be empty."""
+    """Restore a backup into an empty installation."""
     from app.core.backup.restore import restore_backup
 
-    with open_runtime() as runtime, _Saying() as said:
-        manifest = restore_backup(runtime.db, runtime.storage, source, progress=said)
+    with open_runtime() as runtime, _Counts() as counts:
+        manifest = restore_backup(runtime, source, progress=counts)
     rows = sum(manifest["tables"].values())
     notices.print(f"Restored {rows:,} rows and {manifest['files']:,} files.", markup=False)
 
 
-class _Saying:
-    """A line that says how far it is, where somebody looks."""
+class _Counts:
+    """Shows on a terminal how many rows or files are done."""
 
-    def __enter__(self) -> "_Saying":
+    def __enter__(self) -> "_Counts":
         self._progress = Progress(
             SpinnerColumn(), TextColumn("{task.description}"), console=notices, transient=True
         )
-        self._task = self._progress.add_task("Looking ...", total=None)
+        self._task = self._progress.add_task("Starting ...", total=None)
         self._progress.start()
         return self
 

@@ -1,4 +1,4 @@
-"""`temi bench`: the limits of this machine and how close each stage comes to them."""
+"""`temi bench`: the throughput of this machine and the share of it that each stage reaches."""
 
 import json
 from dataclasses import asdict
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def bench(as_json: AsJson = False) -> None:
-    """Measure this machine and the speed of each stage on it; takes about two minutes."""
+    """Measure the speed of each stage on this machine; takes about two minutes."""
     from app.core.platform.settings import get_settings
     from temi.bench import bench as measure
 
@@ -30,8 +30,8 @@ def bench(as_json: AsJson = False) -> None:
 
 
 def _table(figures: "list[Figure]") -> Table:
-    table = Table(title="This machine, and each stage's share of it")
-    for column in ("what", "rate", "", "share", "of"):
+    table = Table(title="Speed of this machine and of each stage")
+    for column in ("stage", "rate", "", "share", "of"):
         table.add_column(column, justify="right" if column in ("rate", "share") else "left")
     for figure in figures:
         share = "" if figure.share is None else f"{100 * figure.share:.1f} %"

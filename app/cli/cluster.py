@@ -1,111 +1,107 @@
-"""`temi cluster`: a folder of images in, groups out."""
+"""`temi cluster`: uploads a folder of images, clusters it and prints the clusters."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from app.cli.errors import UNREACHABLE
-from app.cli.options import DEFAULT_SERVER, ApiKey, LabelsFrom, Server, connect
+from app.cli.connection import connect
+from app.cli.errors import UNREACHABLE, print_error
+from app.cli.options import (
+    Backbone,
+    Beta,
+    Clusters,
+    Heads,
+    LabelsOption,
+    Objective,
+    Recipe,
+    Seed,
+    Steps,
+)
 from app.cli.output import notices, results, write_labels
-from app.cli.progress import follow
+from app.cli.progress import transfer_progress, wait_for_job
 from app.cli.tables import print_clusters, print_metrics
-from app.cli.transfers import transfer
 from temi.backbones.catalog import DEFAULT_BACKBONE
-from temi_client import Job, ServiceUnreachable, TemiClient
+from temi_client import Job, LabelsFrom, ServiceUnreachable, TemiClient
 
 _NO_SERVICE = "Start one with [bold]temi serve[/], or add [bold]--local[/] to work without one."
 _DEFAULT_OUT = Path("labels.csv")
 
 Folder = Annotated[
-    Path, typer.Argument(exists=True, readable=True, metavar="FOLDER", help="Or a zip or tar.")
+    Path,
+    typer.Argument(exists=True, readable=True, metavar="FOLDER", help="A folder, zip or tar."),
 ]
-Clusters = Annotated[int, typer.Option("--clusters", "-k", min=2, help="How many groups.")]
-Name = Annotated[str | None, typer.Option(help="Of dataset and model; by default the folder's.")]
-Backbone = Annotated[str, typer.Option(help="What turns an image into features.")]
-Recipe = Annotated[
-    Literal["default", "paper"], typer.Option(help="`paper`: its own schedule, many times slower.")
+Name = Annotated[
+    str | None, typer.Option(help="Name of the dataset and the model; default: the folder's name.")
 ]
-Objective = Annotated[
-    Literal["temi", "wpmi", "pmi", "scan"], typer.Option(help="What the heads are trained for.")
-]
-Heads = Annotated[int | None, typer.Option(min=1, help="Heads trained side by side.")]
-Beta = Annotated[float | None, typer.Option(help="Lower uses the clusters more evenly.")]
-Steps = Annotated[int | None, typer.Option(min=1, help="Training steps; fewer is quicker.")]
-Seed = Annotated[int, typer.Option(min=0)]
-Local = Annotated[bool, typer.Option("--local", help="Work here, without a service.")]
+Local = Annotated[bool, typer.Option("--local", help="Compute here, without a service.")]
 Out = Annotated[
-    Path | None, typer.Option(dir_okay=False, help="CSV to write: file, cluster, probability.")
+    Path | None,
+    typer.Option(dir_okay=False, help="CSV file to write, with file, cluster and probability."),
 ]
 
 
 def cluster(
+    ctx: typer.Context,
     folder: Folder,
-    clusters: Clusters,
+    n_clusters: Clusters,
     name: Name = None,
     backbone: Backbone = DEFAULT_BACKBONE,
     recipe: Recipe = "default",
     objective: Objective = "temi",
-    heads: Heads = None,
+    n_heads: Heads = None,
     beta: Beta = None,
     steps: Steps = None,
     seed: Seed = 0,
-    labels_from: LabelsFrom = "none",
+    labels_from: LabelsOption = "none",
     local: Local = False,
     out: Out = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
 ) -> None:
-    """Sort a folder of images into groups."""
+    """Cluster a folder of images."""
     settings: dict[str, Any] = {
-        "n_clusters": clusters,
+        "n_clusters": n_clusters,
         "recipe": recipe,
         "objective": objective,
-        "n_heads": heads,
+        "n_heads": n_heads,
         "beta": beta,
         "steps": steps,
         "seed": seed,
     }
     if local:
-        from app.cli.local import cluster_folder
+        from app.cli.local_clustering import cluster_folder
 
         if not folder.is_dir():
             raise typer.BadParameter("--local needs a folder.", param_hint="FOLDER")
-        return cluster_folder(folder, backbone, settings, out or _DEFAULT_OUT)
-    with connect(server, api_key) as client:
+        return cluster_folder(folder, backbone or DEFAULT_BACKBONE, settings, out or _DEFAULT_OUT)
+    with connect(ctx) as client:
         _require_service(client)
         dataset_id = _upload(client, folder, name, labels_from)
         job = client.create_job(dataset_id=dataset_id, backbone=backbone, **settings)
-        return _report(client, follow(client, job), out)
+        return _report(client, wait_for_job(client, job), out)
 
 
 def _require_service(client: TemiClient) -> None:
     try:
         client.ready()
     except ServiceUnreachable as error:
-        notices.print(f"[red]error[/] {escape(str(error))}")
+        print_error(str(error))
         notices.print(_NO_SERVICE)
         raise typer.Exit(UNREACHABLE) from error
 
 
-def _upload(
-    client: TemiClient,
-    folder: Path,
-    name: str | None,
-    labels_from: Literal["none", "folder", "manifest"],
-) -> str:
+def _upload(client: TemiClient, folder: Path, name: str | None, labels_from: LabelsFrom) -> str:
     notices.print(f"Uploading {escape(str(folder))}")
-    with transfer("upload") as progress:
+    with transfer_progress("upload") as progress:
         job = client.upload_dataset(folder, name=name, labels_from=labels_from, progress=progress)
-    job = follow(client, job)
-    found = job.result or {}
-    dataset_id = str(found.get("dataset_id") or job.dataset_id)
-    notices.print(f"Dataset {dataset_id}: {found.get('image_count')} images")
-    if found.get("issue_count"):
+    job = wait_for_job(client, job)
+    result = job.result or {}
+    dataset_id = str(result.get("dataset_id") or job.dataset_id)
+    notices.print(f"Dataset {dataset_id}: {result.get('image_count')} images")
+    if result.get("issue_count"):
         notices.print(
-            f"[yellow]{found['issue_count']} files were left out[/]; "
-            f"see them with temi datasets issues {dataset_id}"
+            f"[yellow]{result['issue_count']} files were skipped[/]; "
+            f"list them with: temi datasets issues {dataset_id}"
         )
     return dataset_id
 
@@ -124,6 +120,6 @@ def _report(client: TemiClient, job: Job, out: Path | None) -> None:
                 if row.cluster_id is not None
             ),
         )
-        results.print(f"Labels are in {out}", markup=False)
-    results.print(f"Look at the groups: {client.base_url}  (API: {client.base_url}/docs)")
-    results.print(f"Label new images:   temi predict {clustering.model.name} FILES...")
+        results.print(f"Labels written to {out}", markup=False)
+    results.print(f"View the clusters: {client.base_url}  (API: {client.base_url}/docs)")
+    results.print(f"Label new images:  temi predict {clustering.model.name} FILES...")

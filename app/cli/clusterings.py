@@ -1,25 +1,23 @@
-"""`temi clusterings`: the groups that were found, and who is in them."""
+"""`temi clusterings`, without the operations that edit one."""
 
 from itertools import islice
 from typing import Annotated, Literal
 
 import typer
 
+from app.cli.connection import connect
 from app.cli.options import (
-    DEFAULT_SERVER,
-    ApiKey,
     AsJson,
+    ClusterId,
     ClusteringId,
-    ClusterNumber,
     Limit,
+    OfDataset,
     OutFile,
-    Server,
     Yes,
     confirm,
-    connect,
 )
 from app.cli.output import (
-    moment,
+    format_time,
     notices,
     percent,
     print_item,
@@ -28,90 +26,71 @@ from app.cli.output import (
     write_bytes,
 )
 from app.cli.tables import print_clusters
+from temi_client import ImageOrder, PlotName
 
-app = typer.Typer(no_args_is_help=True, help="Groups that were found, and edits of them.")
+app = typer.Typer(no_args_is_help=True, help="Show and edit clusterings.")
 
-Sort = Annotated[
-    Literal["representative", "borderline", "outlier"], typer.Option(help="Which come first.")
-]
+Sort = Annotated[ImageOrder, typer.Option(help="Order of the images.")]
 Excluded = Annotated[
     bool | None,
-    typer.Option("--excluded/--not-excluded", help="Only images taken out, or only the others."),
+    typer.Option("--excluded/--not-excluded", help="Only excluded images, or only the others."),
 ]
 
 
 @app.command("list")
 def list_clusterings(
-    dataset: Annotated[str | None, typer.Option(help="Only this one's.")] = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
+    ctx: typer.Context, dataset_id: OfDataset = None, as_json: AsJson = False
 ) -> None:
-    """List the clusterings, newest first."""
-    with connect(server, api_key) as client:
+    """List clusterings, newest first."""
+    with connect(ctx) as client:
         print_rows(
-            client.clusterings(dataset_id=dataset),
+            client.clusterings(dataset_id=dataset_id),
             as_json,
             "Clusterings",
             ["id", "model", ">clusters", ">images", ">revision", "dataset", "created"],
             lambda c: (
                 *(c.id, f"{c.model.name}/versions/{c.model.version}", c.n_clusters),
-                *(c.image_count, c.revision, c.dataset_id, moment(c.created_at)),
+                *(c.image_count, c.revision, c.dataset_id, format_time(c.created_at)),
             ),
         )
 
 
 @app.command("show")
-def show(
-    clustering_id: ClusteringId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show one clustering."""
-    with connect(server, api_key) as client:
+def show(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False) -> None:
+    """Show a clustering."""
+    with connect(ctx) as client:
         print_item(client.clustering(clustering_id), as_json, f"Clustering {clustering_id}")
 
 
 @app.command("clusters")
-def list_clusters(
-    clustering_id: ClusteringId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
-    """List its clusters with their surest images."""
-    with connect(server, api_key) as client:
+def list_clusters(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False) -> None:
+    """List the clusters of a clustering with their most representative images."""
+    with connect(ctx) as client:
         found = client.clusters(clustering_id)
         print_json(found) if as_json else print_clusters(found)
 
 
 @app.command("cluster")
 def show_cluster(
-    clustering_id: ClusteringId,
-    cluster: ClusterNumber,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
+    ctx: typer.Context, clustering_id: ClusteringId, cluster: ClusterId, as_json: AsJson = False
 ) -> None:
-    """Show one cluster."""
-    with connect(server, api_key) as client:
+    """Show a cluster."""
+    with connect(ctx) as client:
         found = client.get_cluster(clustering_id, cluster)
         print_item(found, as_json, f"Cluster {cluster} of {clustering_id}")
 
 
 @app.command("images")
 def list_images(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
-    cluster: ClusterNumber,
+    cluster: ClusterId,
     sort: Sort = "representative",
     limit: Limit = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the images of a cluster: those that stand for it, or those in doubt, first."""
-    with connect(server, api_key) as client:
+    """List the images of a cluster, by default the most representative first."""
+    with connect(ctx) as client:
         print_rows(
             islice(client.cluster_images(clustering_id, cluster, sort=sort), limit),
             as_json,
@@ -126,16 +105,15 @@ def list_images(
 
 @app.command("assignments")
 def list_assignments(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
-    cluster: Annotated[int | None, typer.Option(min=0, help="Only this one's.")] = None,
+    cluster: Annotated[int | None, typer.Option(min=0, help="Only this cluster.")] = None,
     excluded: Excluded = None,
     limit: Limit = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
-    """List which image is in which cluster."""
-    with connect(server, api_key) as client:
+    """List the cluster of every image of a clustering."""
+    with connect(ctx) as client:
         print_rows(
             islice(client.assignments(clustering_id, cluster, excluded=excluded), limit),
             as_json,
@@ -145,39 +123,33 @@ def list_assignments(
                 a.image_id,
                 a.name,
                 "-" if a.cluster_id is None else a.cluster_id,
-                "taken out" if a.excluded else a.label or "",
+                "excluded" if a.excluded else a.label or "",
                 percent(a.probability),
             ),
         )
 
 
 @app.command("statistics")
-def statistics(
-    clustering_id: ClusteringId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show how sure it is, and how even its clusters are."""
-    with connect(server, api_key) as client:
+def statistics(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False) -> None:
+    """Show the probabilities and cluster sizes of a clustering."""
+    with connect(ctx) as client:
         print_item(client.statistics(clustering_id), as_json, f"Statistics of {clustering_id}")
 
 
 @app.command("contact-sheet")
 def contact_sheet(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
-    cluster: ClusterNumber,
+    cluster: ClusterId,
     out: OutFile,
     rows: Annotated[int, typer.Option(min=1, max=10)] = 3,
     columns: Annotated[int, typer.Option(min=1, max=12)] = 6,
     borderline_rows: Annotated[
-        int, typer.Option(min=0, max=5, help="Of images at the border.")
+        int, typer.Option(min=0, max=5, help="Rows with borderline images.")
     ] = 1,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
 ) -> None:
-    """Save the images that stand for a cluster as one PNG."""
-    with connect(server, api_key) as client:
+    """Download the contact sheet of a cluster (PNG)."""
+    with connect(ctx) as client:
         sheet = client.contact_sheet(
             clustering_id, cluster, rows=rows, columns=columns, borderline_rows=borderline_rows
         )
@@ -186,29 +158,21 @@ def contact_sheet(
 
 @app.command("plot")
 def plot(
+    ctx: typer.Context,
     clustering_id: ClusteringId,
-    name: Annotated[
-        Literal["sizes", "probabilities", "confusion", "curves"], typer.Argument(metavar="PLOT")
-    ],
+    name: Annotated[PlotName, typer.Argument(help="Name of the plot.")],
     out: OutFile,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
 ) -> None:
-    """Save a figure as PNG or SVG: sizes, probabilities, confusion or curves."""
+    """Download a plot of a clustering (PNG, or SVG if --out ends with .svg)."""
     kind: Literal["png", "svg"] = "svg" if out.suffix.lower() == ".svg" else "png"
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         write_bytes(out, client.plot(clustering_id, name, format=kind))
 
 
 @app.command("delete")
-def delete(
-    clustering_id: ClusteringId,
-    yes: Yes = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-) -> None:
-    """Delete a clustering with its history and exports; dataset and model stay."""
-    with connect(server, api_key) as client:
+def delete(ctx: typer.Context, clustering_id: ClusteringId, yes: Yes = False) -> None:
+    """Delete a clustering with its history and exports."""
+    with connect(ctx) as client:
         confirm(f"Delete {clustering_id}, its history and its exports?", yes)
         client.delete_clustering(clustering_id)
     notices.print(f"Deleted {clustering_id}")

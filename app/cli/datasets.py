@@ -1,51 +1,44 @@
-"""`temi datasets`: look at collections, change them, take their labels."""
+"""`temi datasets`, without `create` and `append`."""
 
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
+from app.cli.connection import connect
 from app.cli.options import (
-    DEFAULT_SERVER,
-    ApiKey,
     AsJson,
     DatasetId,
     ImageIds,
     Limit,
     MinProbability,
+    OnlyClusters,
     Revision,
-    Server,
     Yes,
     confirm,
-    connect,
 )
-from app.cli.output import moment, notices, print_item, print_rows, print_saved, size
-from app.cli.transfers import transfer
+from app.cli.output import format_bytes, format_time, notices, print_item, print_rows, print_saved
+from app.cli.progress import transfer_progress
+from temi_client import DuplicateKind, LabelFormat
 
-app = typer.Typer(no_args_is_help=True, help="Collections of images.")
+app = typer.Typer(no_args_is_help=True, help="Create and manage datasets of images.")
 
 Format = Annotated[
-    Literal["jsonl", "csv", "arrow"] | None,
-    typer.Option("--format", "-f", help="By default as the file is named, else jsonl."),
+    LabelFormat | None,
+    typer.Option("--format", "-f", help="Default: from the file's suffix, else jsonl."),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", dir_okay=False, help="File to write; by default JSON lines here."),
+    typer.Option("--out", "-o", dir_okay=False, help="File to write; default: stdout."),
 ]
-_SUFFIXES: dict[str, Literal["jsonl", "csv", "arrow"]] = {
-    ".csv": "csv",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-}
+_SUFFIXES: dict[str, LabelFormat] = {".csv": "csv", ".arrow": "arrow", ".arrows": "arrow"}
 
 
 @app.command("list")
-def list_datasets(
-    server: Server = DEFAULT_SERVER, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
-    """List the datasets, newest first."""
-    with connect(server, api_key) as client:
+def list_datasets(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List datasets, newest first."""
+    with connect(ctx) as client:
         print_rows(
             client.datasets(),
             as_json,
@@ -53,45 +46,34 @@ def list_datasets(
             ["id", "name", "status", ">images", ">issues", "created"],
             lambda d: (
                 *(d.id, d.name, d.status, d.image_count, d.issue_count),
-                moment(d.created_at),
+                format_time(d.created_at),
             ),
         )
 
 
 @app.command("show")
-def show(
-    dataset_id: DatasetId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show one dataset."""
-    with connect(server, api_key) as client:
+def show(ctx: typer.Context, dataset_id: DatasetId, as_json: AsJson = False) -> None:
+    """Show a dataset."""
+    with connect(ctx) as client:
         print_item(client.dataset(dataset_id), as_json, f"Dataset {dataset_id}")
 
 
 @app.command("rename")
 def rename(
+    ctx: typer.Context,
     dataset_id: DatasetId,
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a dataset another name."""
-    with connect(server, api_key) as client:
+    """Rename a dataset."""
+    with connect(ctx) as client:
         print_item(client.rename_dataset(dataset_id, name), as_json, f"Dataset {dataset_id}")
 
 
 @app.command("delete")
-def delete(
-    dataset_id: DatasetId,
-    yes: Yes = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-) -> None:
+def delete(ctx: typer.Context, dataset_id: DatasetId, yes: Yes = False) -> None:
     """Delete a dataset with its images, clusterings and exports."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         confirm(f"Delete {dataset_id} and everything made from it?", yes)
         client.delete_dataset(dataset_id)
     notices.print(f"Deleted {dataset_id}")
@@ -99,71 +81,62 @@ def delete(
 
 @app.command("delete-images")
 def delete_images(
+    ctx: typer.Context,
     dataset_id: DatasetId,
     image_ids: ImageIds,
     yes: Yes = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete images of a dataset, all of them or none."""
-    with connect(server, api_key) as client:
-        confirm(f"Delete {len(image_ids)} images of {dataset_id}?", yes)
+    """Delete images from a dataset, all or none of them."""
+    with connect(ctx) as client:
+        confirm(f"Delete {len(image_ids)} images from {dataset_id}?", yes)
         dataset = client.delete_images(dataset_id, image_ids)
     print_item(dataset, as_json, f"Dataset {dataset_id}")
 
 
 @app.command("images")
 def list_images(
-    dataset_id: DatasetId,
-    limit: Limit = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
+    ctx: typer.Context, dataset_id: DatasetId, limit: Limit = None, as_json: AsJson = False
 ) -> None:
-    """List the images of a dataset in the order of the upload."""
-    with connect(server, api_key) as client:
+    """List the images of a dataset, in upload order."""
+    with connect(ctx) as client:
         print_rows(
             islice(client.images(dataset_id), limit),
             as_json,
             f"Images of {dataset_id}",
             ["id", "name", "size", "format", ">bytes", "label"],
             lambda i: (
-                *(i.id, i.name, f"{i.width} x {i.height}", i.format, size(i.bytes)),
+                *(i.id, i.name, f"{i.width} x {i.height}", i.format, format_bytes(i.bytes)),
                 i.label or "",
             ),
         )
 
 
 @app.command("issues")
-def list_issues(
-    dataset_id: DatasetId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the files of a dataset that could not be used, and why."""
-    with connect(server, api_key) as client:
+def list_issues(ctx: typer.Context, dataset_id: DatasetId, as_json: AsJson = False) -> None:
+    """List the files of a dataset that could not be imported, with the reason."""
+    with connect(ctx) as client:
         print_rows(
             client.issues(dataset_id),
             as_json,
             f"Issues of {dataset_id}",
-            ["file", "code", "why"],
+            ["file", "code", "reason"],
             lambda issue: (issue.name, issue.code, issue.detail),
         )
 
 
 @app.command("duplicates")
 def list_duplicates(
+    ctx: typer.Context,
     dataset_id: DatasetId,
-    kind: Annotated[Literal["exact", "near"] | None, typer.Option(help="Only these.")] = None,
+    kind: Annotated[
+        DuplicateKind | None, typer.Option(help="Only duplicates of this kind.")
+    ] = None,
     limit: Limit = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the images that show what an earlier one shows."""
-    with connect(server, api_key) as client:
+    """List duplicate images of a dataset."""
+    with connect(ctx) as client:
         print_rows(
             islice(client.duplicates(dataset_id, kind=kind), limit),
             as_json,
@@ -180,32 +153,31 @@ def list_duplicates(
 
 @app.command("labels")
 def labels(
+    ctx: typer.Context,
     dataset_id: DatasetId,
-    format_: Format = None,
+    format: Format = None,
     out: Out = None,
-    clustering: Annotated[str | None, typer.Option(help="By default the newest.")] = None,
+    clustering: Annotated[str | None, typer.Option(help="Default: the newest clustering.")] = None,
     revision: Revision = None,
     min_probability: MinProbability = None,
-    cluster: Annotated[list[int] | None, typer.Option(min=0, help="Only it; repeatable.")] = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
+    cluster_ids: OnlyClusters = None,
 ) -> None:
-    """Print or save the label of every image."""
+    """Print or download the label of every image of a dataset."""
     suffix = out.suffix.lower() if out else ""
-    chosen: Literal["jsonl", "csv", "arrow"] = format_ or _SUFFIXES.get(suffix, "jsonl")
+    chosen = format or _SUFFIXES.get(suffix, "jsonl")
     if out is None and chosen != "jsonl":
-        raise typer.BadParameter(f"{chosen} needs a file to write to.", param_hint="--out")
-    wanted: dict[str, Any] = {
+        raise typer.BadParameter(f"Format {chosen} needs --out FILE.", param_hint="--out")
+    selection: dict[str, Any] = {
         "clustering_id": clustering,
         "revision": revision,
         "min_probability": min_probability,
-        "cluster_ids": cluster,
+        "cluster_ids": cluster_ids,
     }
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         if out is None:
-            for row in client.labels(dataset_id, **wanted):
+            for row in client.labels(dataset_id, **selection):
                 print(row.model_dump_json())
             return
-        with transfer("labels") as progress:
-            client.save_labels(dataset_id, out, chosen, progress=progress, **wanted)
+        with transfer_progress("labels") as progress:
+            client.save_labels(dataset_id, out, chosen, progress=progress, **selection)
     print_saved(out)

@@ -1,4 +1,4 @@
-"""`temi demo`: upload, cluster and predict through the public API, on the drawings in `demo/`."""
+"""`temi demo`: uploads the drawings in `demo/`, clusters them and predicts, over REST."""
 
 import hashlib
 import tempfile
@@ -6,18 +6,19 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 import typer
 
-from app.cli.child import embedded_service, free_port
-from app.cli.options import DEFAULT_SERVER, ApiKey, Server
+from app.cli.connection import DEFAULT_SERVER, Connection, connection
+from app.cli.embedded_service import embedded_service, free_port
 from app.cli.output import notices, results
 from app.cli.progress import show_progress
 from app.cli.tables import print_clusters, print_metrics, print_predictions
 from temi.backbones.catalog import DEFAULT_BACKBONE
-from temi_client import ApiError, Dataset, Job, JobFailed, ServiceUnreachable, TemiClient
+from temi_client import ApiError, Dataset, Job, ServiceUnreachable, TemiClient
 
 DATASET_NAME = "demo-clipart"
 _CONFIG: dict[str, Any] = {"n_clusters": 10, "backbone": DEFAULT_BACKBONE, "seed": 0}
@@ -28,49 +29,46 @@ DemoFolder = Annotated[
     Path, typer.Option("--images", exists=True, file_okay=False, help="Folder of the archives.")
 ]
 StartTimeout = Annotated[
-    float, typer.Option(min=1, help="Seconds that a service of our own may take to start.")
+    float, typer.Option(min=1, help="Seconds to wait for the embedded service to start.")
 ]
 
 
 def demo(
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
+    ctx: typer.Context,
     images: DemoFolder = _DEMO_FOLDER,
     start_timeout: StartTimeout = 120.0,
 ) -> None:
-    """Cluster a few hundred drawings, step by step, and label some new ones."""
+    """Cluster a few hundred drawings and label new ones."""
     for needed in ("clipart.zip", "held_back.zip"):
         if not (images / needed).is_file():
             raise typer.BadParameter(f"{images / needed} is missing.", param_hint="--images")
-    running = _answers(server, api_key)
-    with (
-        _service(server if running else None, api_key, start_timeout) as url,
-        TemiClient(url, api_key) as client,
-    ):
+    configured = connection(ctx)
+    running = _is_running(configured)
+    with _service(configured, running, start_timeout) as service, service.client() as client:
         dataset = _dataset(client, images / "clipart.zip")
         job = _clustering_job(client, dataset)
         _show(client, job, images / "held_back.zip")
-    _next_steps(server if running else None)
+    _next_steps(configured.server if running else None)
 
 
 @contextmanager
-def _service(server: str | None, api_key: str | None, start_seconds: float) -> Iterator[str]:
-    """The running service, or one of our own until the end of the demo."""
-    if server is not None:
-        notices.print(f"Using the service at {server}")
-        yield server
+def _service(configured: Connection, running: bool, start_seconds: float) -> Iterator[Connection]:
+    """Yields the running service, or an embedded one that stops at the end of the demo."""
+    if running:
+        notices.print(f"Using the service at {configured.server}")
+        yield configured
         return
-    with embedded_service(free_port(_PORT), api_key, start_seconds) as url:
+    with embedded_service(free_port(_PORT), configured.api_key, start_seconds) as url:
         notices.print(f"Started a service at {url}")
-        yield url
+        yield replace(configured, server=url)
     notices.print("Stopped the service")
 
 
-def _answers(server: str, api_key: str | None) -> bool:
-    with TemiClient(server, api_key, timeout=5.0) as client:
+def _is_running(configured: Connection) -> bool:
+    with configured.client(timeout=5.0) as client:
         try:
             client.ready()
-        except (ServiceUnreachable, ApiError):  # nobody, or another program on that port
+        except (ServiceUnreachable, ApiError):  # nothing, or another program on that port
             return False
         return True
 
@@ -79,7 +77,7 @@ def _dataset(client: TemiClient, archive: Path) -> Dataset:
     size = archive.stat().st_size
     for dataset in client.datasets():
         if (dataset.name, dataset.status, dataset.bytes) == (DATASET_NAME, "ready", size):
-            notices.print(f"Using dataset {dataset.id} of an earlier run")
+            notices.print(f"Using dataset {dataset.id} from an earlier run")
             return dataset
     notices.print(f"Uploading {archive.name} ({size / 1e6:.1f} MB)")
     with archive.open("rb") as handle:
@@ -89,9 +87,9 @@ def _dataset(client: TemiClient, archive: Path) -> Dataset:
         archive, name=DATASET_NAME, labels_from="folder", idempotency_key=key
     )
     if client.job(job.id).status in ("failed", "cancelled"):
-        # The key answers with that old failure forever; a fresh one tries again.
+        # The key returns the failed job on every call; a new key starts a new upload.
         job = client.upload_dataset(archive, name=DATASET_NAME, labels_from="folder")
-    done = _finished(client, job)
+    done = show_progress(client.watch(job.id))
     return client.dataset(str(done.dataset_id))
 
 
@@ -101,13 +99,13 @@ def _clustering_job(client: TemiClient, dataset: Dataset) -> Job:
         if job.kind != "cluster" or not _same_config(job):
             continue
         if job.status == "succeeded":
-            notices.print(f"Using job {job.id} of an earlier run")
+            notices.print(f"Using job {job.id} from an earlier run")
             return job
         if not job.finished:
             running = job
     job = running or client.create_job(dataset_id=dataset.id, **_CONFIG)
-    notices.print(f"Clustering {dataset.image_count} images into {_CONFIG['n_clusters']} groups")
-    return _finished(client, job)
+    notices.print(f"Clustering {dataset.image_count} images into {_CONFIG['n_clusters']} clusters")
+    return show_progress(client.watch(job.id))
 
 
 def _same_config(job: Job) -> bool:
@@ -115,21 +113,14 @@ def _same_config(job: Job) -> bool:
     return all(stored.get(name) == value for name, value in _CONFIG.items())
 
 
-def _finished(client: TemiClient, job: Job) -> Job:
-    last = show_progress(client.watch(job.id))
-    if last.status != "succeeded":
-        raise JobFailed(last)
-    return last
-
-
 def _show(client: TemiClient, job: Job, held_back: Path) -> None:
     clustering = client.clustering((job.result or {})["clustering_id"])
-    mostly = _mostly(client, clustering.id)
-    print_clusters(client.clusters(clustering.id), mostly)
+    majority = _majority_groups(client, clustering.id)
+    print_clusters(client.clusters(clustering.id), majority)
     print_metrics(clustering)
     results.print(
-        "The same on every run of this machine. Another kind of processor may place a few drawings "
-        "that lie between two groups differently (docs/reproducibility.md).\n"
+        "Every run on this machine gives the same clusters. Another kind of processor may assign "
+        "a few drawings between two clusters differently (docs/reproducibility.md).\n"
     )
     with tempfile.TemporaryDirectory(prefix="temi-demo-") as folder:
         with zipfile.ZipFile(held_back) as archive:
@@ -140,22 +131,22 @@ def _show(client: TemiClient, job: Job, held_back: Path) -> None:
             clustering.model.name, files, version=clustering.model.version, top_k=1
         )
     by_name = {found.image: truth[PurePosixPath(found.image).name] for found in predictions.data}
-    print_predictions(predictions, by_name, mostly)
+    print_predictions(predictions, by_name, majority)
 
 
-def _mostly(client: TemiClient, clustering_id: str) -> dict[int, str]:
-    """The true group, by folder, that most images of each cluster belong to."""
+def _majority_groups(client: TemiClient, clustering_id: str) -> dict[int, str]:
+    """Returns for each cluster the true group (folder) of most of its images."""
     groups: dict[int, Counter[str]] = {}
     for row in client.assignments(clustering_id):
         if row.cluster_id is None:
-            continue  # taken out by hand
+            continue  # excluded
         groups.setdefault(row.cluster_id, Counter())[PurePosixPath(row.name).parent.name] += 1
     return {cluster: counts.most_common(1)[0][0] for cluster, counts in groups.items()}
 
 
 def _next_steps(url: str | None) -> None:
     if url is None:
-        results.print("Next: `make run` starts the service to stay.")
-    where = (url or DEFAULT_SERVER).rstrip("/")
-    results.print(f"      {where}       the groups, to look at")
-    results.print(f"      {where}/docs  the REST API")
+        results.print("Next: `make run` starts a service that keeps running.")
+    base = (url or DEFAULT_SERVER).rstrip("/")
+    results.print(f"      {base}       the web page with the clusters")
+    results.print(f"      {base}/docs  the REST API")

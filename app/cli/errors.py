@@ -1,4 +1,4 @@
-"""Exit codes, and the one place that turns errors into a line on stderr."""
+"""Exit codes, and the conversion of exceptions to a message on stderr and an exit code."""
 
 from typing import Any
 
@@ -15,55 +15,59 @@ UNREACHABLE = 3
 INTERRUPTED = 130
 
 _HINTS = {
-    "revision_stale": "Someone changed it meanwhile. Look at it again, then repeat.",
-    "dataset_in_use": "Wait for its jobs, or stop them: temi jobs list --dataset DATASET",
-    "version_in_use": "See what points to it: temi models show NAME, temi jobs list",
-    "unauthorized": "Set TEMI_API_KEY, or add --api-key.",
-    "forbidden": "Whoever runs the service makes keys that may do more: temi keys create",
-    "source_forbidden": "Whoever runs the service says what it may read: TEMI_SOURCE_FOLDERS, "
-    "TEMI_SOURCE_BUCKETS, TEMI_SOURCE_URLS.",
+    "revision_stale": "The clustering has changed since that revision. Check it and try again.",
+    "dataset_in_use": "Wait for its jobs or cancel them: temi jobs list --dataset DATASET",
+    "version_in_use": "List its aliases and jobs: temi models show NAME, temi jobs list",
+    "unauthorized": "Set TEMI_API_KEY, or pass the key before the command: temi --api-key KEY ...",
+    "forbidden": "Ask the operator of the service for a key with more scopes (temi keys create).",
+    "source_forbidden": "The operator of the service sets the allowed sources: "
+    "TEMI_SOURCE_FOLDERS, TEMI_SOURCE_BUCKETS, TEMI_SOURCE_URLS.",
 }
 
 
 class ErrorReportingGroup(TyperGroup):
-    """Every command below it ends with a message and an exit code, never with a traceback."""
+    """Ends every command with a message and an exit code instead of a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except ServiceUnreachable as error:
-            _say(str(error))
-            _advise(error)
+            print_error(str(error))
+            _print_unreachable_hint(error)
             raise typer.Exit(UNREACHABLE) from error
         except ApiError as error:
-            _say(str(error))
-            _explain(error)
+            print_error(str(error))
+            _print_details(error)
             raise typer.Exit(FAILED) from error
         except (TemiClientError, OSError) as error:  # a failed job, a damaged or unwritable file
-            _say(str(error))
+            print_error(str(error))
             raise typer.Exit(FAILED) from error
         except KeyboardInterrupt:
             notices.print("Interrupted")
             raise typer.Exit(INTERRUPTED) from None
 
 
-def _say(message: str) -> None:
+def print_error(message: str) -> None:
     notices.print(f"[red]error[/] {escape(message)}")
 
 
-def _advise(error: ServiceUnreachable) -> None:
+def _print_unreachable_hint(error: ServiceUnreachable) -> None:
     if isinstance(error, UploadInterrupted):
         notices.print(
-            f"What has arrived is kept. Go on with [bold]--resume {escape(error.upload_id)}[/]."
+            "The bytes received so far are kept. "
+            f"Continue with [bold]--resume {escape(error.upload_id)}[/]."
         )
         return
-    notices.print("Start a service with [bold]temi serve[/], or name one with --server.")
+    notices.print(
+        "Start a service with [bold]temi serve[/], or name one before the command: "
+        "temi --server URL ..."
+    )
 
 
-def _explain(error: ApiError) -> None:
-    for part in error.errors:
+def _print_details(error: ApiError) -> None:
+    for entry in error.errors:
         notices.print(
-            f"  {escape(str(part.get('field', '')))}: {escape(str(part.get('message', '')))}"
+            f"  {escape(str(entry.get('field', '')))}: {escape(str(entry.get('message', '')))}"
         )
     if hint := _HINTS.get(error.code):
         notices.print(f"  {escape(hint)}")

@@ -1,4 +1,4 @@
-"""`temi gc`: what the worker removes bit by bit, at once and with a list of it."""
+"""`temi gc`: removes unreferenced files at once; workers do the same in small steps."""
 
 from collections import defaultdict
 from typing import Annotated
@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 from pydantic import BaseModel
 
-from app.cli.instance import open_runtime
+from app.cli.local_runtime import open_runtime
 from app.cli.options import AsJson
-from app.cli.output import notices, print_rows, size
+from app.cli.output import format_bytes, notices, print_rows
 
 _NAMES = {"sha256": "images"}
 
@@ -20,18 +20,20 @@ class Removed(BaseModel):
 
 
 def gc(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the files without removing them.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove files that nothing refers to from the storage of the settings."""
-    from app.core.storage.deletion.retention import is_retained
+    """Remove unreferenced files from the storage."""
+    from app.core.storage.gc.retention import is_retained
 
     files: dict[str, int] = defaultdict(int)
     sizes: dict[str, int] = defaultdict(int)
     with open_runtime() as runtime:
         with runtime.db.read() as session:
             if is_retained(session) and not dry_run:
-                notices.print("A backup is being made; nothing is removed before it ends.")
+                notices.print("A backup is running; no files are removed until it ends.")
         for garbage in runtime.collector.collect(dry_run=dry_run):
             kind = _NAMES.get(garbage.kind, garbage.kind)
             files[kind] += len(garbage.files)
@@ -42,5 +44,5 @@ def gc(
         as_json,
         "Would be removed" if dry_run else "Removed",
         ["kind", ">files", ">size"],
-        lambda row: (row.kind, row.files, size(row.bytes)),
+        lambda row: (row.kind, row.files, format_bytes(row.bytes)),
     )

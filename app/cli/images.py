@@ -1,51 +1,30 @@
-"""`temi images`: single images."""
+"""`temi images`."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from app.cli.options import (
-    DEFAULT_SERVER,
-    ApiKey,
-    AsJson,
-    ImageId,
-    ImageIds,
-    OutFile,
-    OutFileOrFolder,
-    Server,
-    Yes,
-    confirm,
-    connect,
-)
+from app.cli.connection import connect
+from app.cli.options import AsJson, ImageId, ImageIds, OutFile, OutFileOrFolder, Yes, confirm
 from app.cli.output import notices, percent, print_item, print_rows, print_saved, write_bytes
+from app.cli.progress import transfer_progress
 from app.cli.tables import short_name
-from app.cli.transfers import transfer
 
-app = typer.Typer(no_args_is_help=True, help="Single images.")
+app = typer.Typer(no_args_is_help=True, help="Show, download and delete single images.")
 
 
 @app.command("show")
-def show(
-    image_id: ImageId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show what is known of an image."""
-    with connect(server, api_key) as client:
+def show(ctx: typer.Context, image_id: ImageId, as_json: AsJson = False) -> None:
+    """Show an image's metadata."""
+    with connect(ctx) as client:
         print_item(client.image(image_id), as_json, f"Image {image_id}")
 
 
 @app.command("labels")
-def list_labels(
-    image_id: ImageId,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
-    """List what each clustering calls an image."""
-    with connect(server, api_key) as client:
+def list_labels(ctx: typer.Context, image_id: ImageId, as_json: AsJson = False) -> None:
+    """List the labels of an image in all clusterings."""
+    with connect(ctx) as client:
         print_rows(
             client.image_labels(image_id),
             as_json,
@@ -54,53 +33,42 @@ def list_labels(
             lambda found: (
                 found.clustering_id,
                 "-" if found.cluster_id is None else found.cluster_id,
-                "taken out" if found.excluded else found.label or "",
+                "excluded" if found.excluded else found.label or "",
                 percent(found.probability),
             ),
         )
 
 
 @app.command("download")
-def download(
-    image_id: ImageId,
-    out: OutFileOrFolder = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-) -> None:
-    """Save the original file; a download that broke off is continued."""
-    with connect(server, api_key) as client:
+def download(ctx: typer.Context, image_id: ImageId, out: OutFileOrFolder = None) -> None:
+    """Download an image file; resume an interrupted download."""
+    with connect(ctx) as client:
         target = out or Path()
         if target.is_dir():
             target = target / (short_name(client.image(image_id).name) or image_id)
-        with transfer(target.name) as progress:
+        with transfer_progress(target.name) as progress:
             saved = client.image_content(image_id, target, progress=progress)
     print_saved(saved)
 
 
 @app.command("thumbnail")
 def thumbnail(
+    ctx: typer.Context,
     image_id: ImageId,
     out: OutFile,
     size: Annotated[
         Literal["64", "128", "256", "512"], typer.Option(help="Longer side in pixels.")
     ] = "256",
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
 ) -> None:
-    """Save a small picture (WebP)."""
-    with connect(server, api_key) as client:
+    """Download a thumbnail of an image (WebP)."""
+    with connect(ctx) as client:
         write_bytes(out, client.thumbnail(image_id, int(size)))
 
 
 @app.command("delete")
-def delete(
-    image_ids: ImageIds,
-    yes: Yes = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-) -> None:
+def delete(ctx: typer.Context, image_ids: ImageIds, yes: Yes = False) -> None:
     """Delete images from their datasets."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         confirm(f"Delete {len(image_ids)} images?", yes)
         for image_id in image_ids:
             client.delete_image(image_id)

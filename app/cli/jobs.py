@@ -1,49 +1,31 @@
-"""`temi jobs`: list, look, watch, stop."""
+"""`temi jobs`."""
 
 from itertools import islice
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from app.cli.options import (
-    DEFAULT_SERVER,
-    ApiKey,
-    AsJson,
-    JobId,
-    Limit,
-    OutFile,
-    Server,
-    Wait,
-    Yes,
-    confirm,
-    connect,
-)
-from app.cli.output import moment, notices, print_item, print_rows, print_saved
-from app.cli.progress import report_job, show_progress
-from app.cli.transfers import transfer
-from temi_client import JobFailed
+from app.cli.connection import connect
+from app.cli.options import AsJson, JobId, Limit, OfDataset, OutFile, Wait, Yes, confirm
+from app.cli.output import format_time, notices, print_item, print_rows, print_saved
+from app.cli.progress import report_job, show_progress, transfer_progress
+from temi_client import JobStatus
 
-app = typer.Typer(no_args_is_help=True, help="Jobs of the service.")
-
-Status = Annotated[
-    Literal["queued", "running", "cancelling", "cancelled", "succeeded", "failed"] | None,
-    typer.Option(help="Only these."),
-]
+app = typer.Typer(no_args_is_help=True, help="Start and manage jobs.")
 
 
 @app.command("list")
 def list_jobs(
-    status: Status = None,
-    dataset: Annotated[str | None, typer.Option(help="Only this one's.")] = None,
+    ctx: typer.Context,
+    status: Annotated[JobStatus | None, typer.Option(help="Only jobs with this status.")] = None,
+    dataset_id: OfDataset = None,
     limit: Limit = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the jobs, newest first."""
-    with connect(server, api_key) as client:
+    """List jobs, newest first."""
+    with connect(ctx) as client:
         print_rows(
-            islice(client.jobs(status=status, dataset_id=dataset), limit),
+            islice(client.jobs(status=status, dataset_id=dataset_id), limit),
             as_json,
             "Jobs",
             ["id", "kind", "status", "progress", "dataset", "created"],
@@ -53,40 +35,32 @@ def list_jobs(
                 job.status,
                 f"{job.progress.stage or ''} {job.progress.completed}/{job.progress.total}",
                 job.dataset_id,
-                moment(job.created_at),
+                format_time(job.created_at),
             ),
         )
 
 
 @app.command("show")
-def show(
-    job_id: JobId, server: Server = DEFAULT_SERVER, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
-    """Show one job."""
-    with connect(server, api_key) as client:
+def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Show a job."""
+    with connect(ctx) as client:
         print_item(client.job(job_id), as_json, f"Job {job_id}")
 
 
 @app.command("watch")
-def watch(
-    job_id: JobId, server: Server = DEFAULT_SERVER, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
-    """Follow a job until it ends; exit code 1 if it does not succeed."""
-    with connect(server, api_key) as client:
+def watch(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Watch a job until it ends; exit with 1 if it does not succeed."""
+    with connect(ctx) as client:
         job = show_progress(client.watch(job_id))
-    if job.status != "succeeded":
-        raise JobFailed(job)
     if as_json:
         print_item(job, as_json, f"Job {job_id}")
     notices.print(f"{job.id} succeeded")
 
 
 @app.command("cancel")
-def cancel(
-    job_id: JobId, server: Server = DEFAULT_SERVER, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
-    """Ask a job to stop."""
-    with connect(server, api_key) as client:
+def cancel(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Cancel a job."""
+    with connect(ctx) as client:
         job = client.cancel(job_id)
     if as_json:
         print_item(job, as_json, f"Job {job_id}")
@@ -94,39 +68,25 @@ def cancel(
 
 
 @app.command("retry")
-def retry(
-    job_id: JobId,
-    wait: Wait = False,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run a job that failed or was cancelled once more."""
-    with connect(server, api_key) as client:
+def retry(ctx: typer.Context, job_id: JobId, wait: Wait = False, as_json: AsJson = False) -> None:
+    """Retry a failed or cancelled job."""
+    with connect(ctx) as client:
         report_job(client, client.retry(job_id), wait, as_json)
 
 
 @app.command("delete")
-def delete(
-    job_id: JobId, yes: Yes = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
-) -> None:
-    """Delete a job that has ended; what it made stays."""
-    with connect(server, api_key) as client:
+def delete(ctx: typer.Context, job_id: JobId, yes: Yes = False) -> None:
+    """Delete a finished job; its results stay."""
+    with connect(ctx) as client:
         confirm(f"Delete {job_id}?", yes)
         client.delete_job(job_id)
     notices.print(f"Deleted {job_id}")
 
 
 @app.command("logs")
-def logs(
-    job_id: JobId,
-    limit: Limit = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
-    """List what a job has to say."""
-    with connect(server, api_key) as client:
+def logs(ctx: typer.Context, job_id: JobId, limit: Limit = None, as_json: AsJson = False) -> None:
+    """Show the log of a job."""
+    with connect(ctx) as client:
         print_rows(
             islice(client.logs(job_id), limit),
             as_json,
@@ -137,15 +97,9 @@ def logs(
 
 
 @app.command("curves")
-def curves(
-    job_id: JobId,
-    limit: Limit = None,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the points of a job's training curves."""
-    with connect(server, api_key) as client:
+def curves(ctx: typer.Context, job_id: JobId, limit: Limit = None, as_json: AsJson = False) -> None:
+    """Show the training curves of a job."""
+    with connect(ctx) as client:
         print_rows(
             islice(client.curves(job_id), limit),
             as_json,
@@ -159,11 +113,9 @@ def curves(
 
 
 @app.command("map")
-def download_map(
-    job_id: JobId, out: OutFile, server: Server = DEFAULT_SERVER, api_key: ApiKey = None
-) -> None:
-    """Save the points that a map job has laid out (Arrow)."""
-    with connect(server, api_key) as client, transfer(out.name) as progress:
+def download_map(ctx: typer.Context, job_id: JobId, out: OutFile) -> None:
+    """Download the points of a map job (Arrow)."""
+    with connect(ctx) as client, transfer_progress(out.name) as progress:
         saved = client.download_map(job_id, out, progress=progress)
     print_saved(saved)
 

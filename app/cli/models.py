@@ -1,50 +1,46 @@
-"""`temi models`: what can be asked for labels."""
+"""`temi models`: models and aliases."""
 
 from typing import Annotated
 
 import typer
 
-from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Server, connect
-from app.cli.output import notices, print_item, print_json, print_table
+from app.cli.connection import connect
+from app.cli.options import AsJson
+from app.cli.output import format_time, notices, print_item, print_json, print_table
 from temi_client import Model
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Alias = Annotated[str, typer.Argument(metavar="ALIAS")]
 VersionNumber = Annotated[int, typer.Argument(metavar="VERSION", min=1)]
 
-app = typer.Typer(invoke_without_command=True, help="Trained models and their versions.")
+app = typer.Typer(invoke_without_command=True, help="List models and manage their versions.")
 
 
 @app.callback()
-def list_models(
-    context: typer.Context,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the models, or `show` one."""
-    if context.invoked_subcommand is not None:
-        return None
-    with connect(server, api_key) as client:
-        found = list(client.models())
+def models(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """Lists the models if no command follows."""
+    if ctx.invoked_subcommand is None:
+        list_models(ctx, as_json)
+
+
+@app.command("list")
+def list_models(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List models."""
+    with connect(ctx) as client:
+        models = list(client.models())
     if as_json:
-        return print_json(found)
+        return print_json(models)
     rows = (
-        (model.name, model.latest_version, _aliases(model), f"{model.created_at:%Y-%m-%d %H:%M}")
-        for model in found
+        (model.name, model.latest_version, _aliases(model), format_time(model.created_at))
+        for model in models
     )
     return print_table("Models", ["name", ">latest", "aliases", "created"], rows)
 
 
 @app.command("show")
-def show(
-    name: Name,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show the versions of a model."""
-    with connect(server, api_key) as client:
+def show(ctx: typer.Context, name: Name, as_json: AsJson = False) -> None:
+    """List the versions of a model."""
+    with connect(ctx) as client:
         model = client.model(name)
         versions = list(client.model_versions(name))
     if as_json:
@@ -54,7 +50,7 @@ def show(
             version.version,
             ", ".join(alias for alias, n in model.aliases.items() if n == version.version),
             version.clustering_id or "imported",
-            f"{version.created_at:%Y-%m-%d %H:%M}",
+            format_time(version.created_at),
         )
         for version in versions
     )
@@ -65,37 +61,25 @@ def show(
 
 @app.command("alias")
 def set_alias(
-    name: Name,
-    alias: Alias,
-    version: VersionNumber,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-    as_json: AsJson = False,
+    ctx: typer.Context, name: Name, alias: Alias, version: VersionNumber, as_json: AsJson = False
 ) -> None:
-    """Point an alias, such as `production`, at a version."""
-    with connect(server, api_key) as client:
+    """Set an alias, such as `production`, to a version."""
+    with connect(ctx) as client:
         print_item(client.set_alias(name, alias, version), as_json, f"Model {name}")
 
 
 @app.command("unalias")
-def delete_alias(
-    name: Name,
-    alias: Alias,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
-) -> None:
+def delete_alias(ctx: typer.Context, name: Name, alias: Alias) -> None:
     """Remove an alias."""
-    with connect(server, api_key) as client:
+    with connect(ctx) as client:
         client.delete_alias(name, alias)
     notices.print(f"Removed {name}@{alias}", markup=False)
 
 
 @app.command("loaded")
-def show_loaded(
-    server: Server = DEFAULT_SERVER, api_key: ApiKey = None, as_json: AsJson = False
-) -> None:
-    """Show the models in the server's memory."""
-    with connect(server, api_key) as client:
+def show_loaded(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List the models loaded for predictions."""
+    with connect(ctx) as client:
         loaded = client.loaded_models()
     if as_json:
         return print_json(loaded)
@@ -103,7 +87,7 @@ def show_loaded(
         (f"{one.model.name}, version {one.model.version}", one.backend, one.precision)
         for one in loaded
     )
-    return print_table("Loaded models", ["model", "computed by", "precision"], rows)
+    return print_table("Loaded models", ["model", "backend", "precision"], rows)
 
 
 def _aliases(model: Model) -> str:

@@ -3,80 +3,98 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-import httpx
 import typer
 
-from temi_client import TemiClient
+from temi import config
+from temi_client import ExportFormat, LabelsFrom
 
-DEFAULT_SERVER = "http://127.0.0.1:8000"
-
-Server = Annotated[
-    str, typer.Option("--server", envvar="TEMI_SERVER", help="Address of the service.")
-]
-ApiKey = Annotated[
-    str | None,
-    typer.Option("--api-key", envvar="TEMI_API_KEY", show_envvar=True, help="If it needs one."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Follow the job until it ends.")]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many rows.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Priority = Annotated[
-    int | None,
-    typer.Option(min=-100, max=100, help="Higher runs sooner, among one's own; 0 if not said."),
-]
-WebhookUrl = Annotated[str | None, typer.Option(help="Address to tell when the job ends.")]
-Revision = Annotated[
-    int | None, typer.Option(min=1, help="Of the clustering; by default the current one.")
-]
-MinProbability = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Leave out images that are less sure.")
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until the job ends.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Maximum number of rows.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 OutFile = Annotated[Path, typer.Option("--out", "-o", dir_okay=False, help="File to write.")]
 OutFileOrFolder = Annotated[
-    Path | None, typer.Option("--out", "-o", help="File or folder to write to; by default here.")
-]
-LabelsFrom = Annotated[
-    Literal["none", "folder", "manifest"],
-    typer.Option(
-        "--labels-from",
-        help="Labels, for metrics only: subfolders, or a manifest.csv or .jsonl at the root.",
-    ),
+    Path | None,
+    typer.Option("--out", "-o", help="File or folder to write to; default: this folder."),
 ]
 
 DatasetId = Annotated[str, typer.Argument(metavar="DATASET")]
 ImageId = Annotated[str, typer.Argument(metavar="IMAGE")]
-ImageIds = Annotated[list[str], typer.Argument(metavar="IMAGES...")]
+ImageIds = Annotated[list[str], typer.Argument(metavar="IMAGES")]
 JobId = Annotated[str, typer.Argument(metavar="JOB")]
 ClusteringId = Annotated[str, typer.Argument(metavar="CLUSTERING")]
-ClusterNumber = Annotated[int, typer.Argument(metavar="CLUSTER", min=0)]
+ClusterId = Annotated[int, typer.Argument(metavar="CLUSTER", min=0)]
 ExportId = Annotated[str, typer.Argument(metavar="EXPORT")]
 ModelReference = Annotated[
     str, typer.Argument(metavar="MODEL", help="NAME, NAME@ALIAS or NAME/versions/N")
 ]
 
+OfDataset = Annotated[str | None, typer.Option("--dataset", help="Only of this dataset.")]
+OfClustering = Annotated[str | None, typer.Option("--clustering", help="Only of this clustering.")]
+Revision = Annotated[
+    int | None, typer.Option(min=1, help="Revision of the clustering; default: the current one.")
+]
+MinProbability = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Leave out images with a lower probability.")
+]
+OnlyClusters = Annotated[
+    list[int] | None, typer.Option("--cluster", min=0, help="Only this cluster; repeatable.")
+]
+IncludeExcluded = Annotated[
+    bool | None, typer.Option("--include-excluded", help="Include excluded images.")
+]
+Format = Annotated[ExportFormat, typer.Option("--format", "-f", help="Format of the file.")]
+LabelsOption = Annotated[
+    LabelsFrom,
+    typer.Option(
+        "--labels-from",
+        help="Where true labels are read from, for metrics only: the names of subfolders, or a "
+        "manifest.csv or manifest.jsonl at the root.",
+    ),
+]
 
-def connect(server: str, api_key: str | None) -> TemiClient:
-    """A client for someone who waits at a terminal: it gives up after about a second."""
-    return _client(server, api_key, retries=2)
-
-
-def connect_for_transfer(server: str, api_key: str | None) -> TemiClient:
-    """A client that bears a broken line for about half a minute, but not a service that is not
-    there to begin with."""
-    client = _client(server, api_key, retries=6)
-    client.ready()
-    return client
+# Settings of jobs. None leaves the choice to the service.
+Priority = Annotated[
+    int | None,
+    typer.Option(min=-100, max=100, help="Order among your jobs, highest first; default: 0."),
+]
+WebhookUrl = Annotated[str | None, typer.Option(help="URL to call when the job ends.")]
+Clusters = Annotated[int, typer.Option("--clusters", "-k", min=2, help="Number of clusters.")]
+OptionalClusters = Annotated[
+    int | None, typer.Option("--clusters", "-k", min=2, help="Number of clusters.")
+]
+ModelName = Annotated[
+    str | None, typer.Option(help="Name of the model; default: from the dataset's name.")
+]
+Backbone = Annotated[
+    str | None, typer.Option(help="Model that computes the features; see `temi backbones`.")
+]
+Precision = Annotated[
+    config.Precision | None,
+    typer.Option(help="Of matrix products; bfloat16 is faster on hardware that supports it."),
+]
+Recipe = Annotated[
+    Literal["default", "paper"] | None,
+    typer.Option(help="`paper` trains with the schedule of the paper and takes much longer."),
+]
+ExcludeDuplicates = Annotated[
+    Literal["none", "exact", "near"] | None,
+    typer.Option(help="Duplicates to leave out of training."),
+]
+Objective = Annotated[
+    Literal["temi", "wpmi", "pmi", "scan"] | None, typer.Option(help="Loss of the heads.")
+]
+Heads = Annotated[int | None, typer.Option("--heads", min=1, help="Number of heads to train.")]
+Neighbors = Annotated[
+    int | None, typer.Option("--neighbors", min=1, help="Nearest neighbors per image.")
+]
+Beta = Annotated[float | None, typer.Option(help="Lower values give clusters of more equal size.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Number of training steps.")]
+Epochs = Annotated[int | None, typer.Option(min=1, help="Number of epochs, instead of --steps.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the random numbers.")]
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Deleting is asked about once, unless the command line has answered."""
+    """Asks before a deletion, unless `--yes` was given; exits with 1 if the answer is no."""
     if not yes:
         typer.confirm(question, abort=True, err=True)
-
-
-def _client(server: str, api_key: str | None, retries: int) -> TemiClient:
-    try:
-        return TemiClient(server, api_key, retries=retries)
-    except httpx.InvalidURL as error:
-        raise typer.BadParameter(f"{server!r} is not an address: {error}") from error

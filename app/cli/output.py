@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, everything said along the way to stderr."""
+"""Output: results go to stdout, notices and errors to stderr."""
 
 import csv
 import json
@@ -23,7 +23,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def print_json(items: Iterable[BaseModel]) -> None:
-    """A JSON array that other programs can read, written while the items arrive."""
+    """Prints a JSON array, one item at a time as they arrive."""
     before = "[\n"
     for item in items:
         print(f"{before}{_json(item)}", end="")
@@ -38,7 +38,7 @@ def print_rows(
     columns: Sequence[str],
     row: Callable[[T], Sequence[object]],
 ) -> None:
-    """A list: as JSON, or as a table with one row an item."""
+    """Prints a list as JSON, or as a table with one row per item."""
     if as_json:
         print_json(items)
     else:
@@ -46,7 +46,7 @@ def print_rows(
 
 
 def print_item(item: BaseModel, as_json: bool, title: str) -> None:
-    """One thing with all its fields."""
+    """Prints all fields of an item, as JSON or as a table."""
     if as_json:
         print(json.dumps(item.model_dump(mode="json"), indent=2, ensure_ascii=False))
         return
@@ -55,7 +55,7 @@ def print_item(item: BaseModel, as_json: bool, title: str) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns whose name starts with `>` hold numbers and are set to the right."""
+    """Prints a table; columns whose name starts with `>` are right-aligned."""
     table = Table(title=escape(title), title_justify="left")
     for column in columns:
         right = column.startswith(">")
@@ -63,7 +63,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
             column.removeprefix(">"),
             justify="right" if right else "left",
             overflow="fold",
-            no_wrap=column == "id",  # it is there to be copied
+            no_wrap=column == "id",  # users copy it
         )
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
@@ -74,12 +74,11 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
-def moment(value: datetime | None) -> str:
+def format_time(value: datetime | None) -> str:
     return "" if value is None else f"{value:%Y-%m-%d %H:%M}"
 
 
-def size(count: int) -> str:
-    """Bytes, as people read them."""
+def format_bytes(count: int) -> str:
     value = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000:
@@ -93,21 +92,21 @@ def print_saved(path: Path) -> None:
 
 
 def write_labels(path: Path, rows: Iterable[tuple[str, int, float]]) -> None:
-    """A CSV that is either whole or not there."""
-    with _whole_or_not(path) as file:
+    """Writes a CSV file atomically."""
+    with _atomic_write(path) as file:
         writer = csv.writer(file)
         writer.writerow(["file", "cluster", "probability"])
         writer.writerows((name, number, f"{sure:.4f}") for name, number, sure in rows)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    with _whole_or_not(path, binary=True) as file:
+    with _atomic_write(path, binary=True) as file:
         file.write(content)
     print_saved(path)
 
 
 @contextmanager
-def _whole_or_not(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
+def _atomic_write(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     text: dict[str, Any] = {} if binary else {"newline": "", "encoding": "utf-8"}
@@ -129,7 +128,7 @@ def _json(item: BaseModel) -> str:
 
 def _cell(value: object) -> str:
     if isinstance(value, datetime):
-        return moment(value)
+        return format_time(value)
     if isinstance(value, BaseModel):
         return _json(value)
     if isinstance(value, dict | list):

@@ -1,38 +1,38 @@
-"""`temi predict`: labels for new images."""
+"""`temi predict`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from app.cli.connection import connect
 from app.cli.errors import FAILED
-from app.cli.options import DEFAULT_SERVER, ApiKey, AsJson, Server, connect
+from app.cli.options import AsJson
 from app.cli.output import print_json
 from app.cli.tables import print_predictions
 
 Files = Annotated[
     list[Path] | None,
-    typer.Argument(exists=True, dir_okay=False, readable=True, metavar="FILES..."),
+    typer.Argument(exists=True, dir_okay=False, readable=True, metavar="FILES"),
 ]
 ImageIds = Annotated[
     list[str] | None,
-    typer.Option("--image-id", help="An image of a dataset instead of a file; may come again."),
+    typer.Option("--image-id", help="Image of a dataset, instead of files; repeatable."),
 ]
 
 
 def predict(
+    ctx: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="NAME or NAME@ALIAS")],
     files: Files = None,
     image_ids: ImageIds = None,
-    top_k: Annotated[int, typer.Option("--top-k", min=1, help="Clusters to name.")] = 3,
-    server: Server = DEFAULT_SERVER,
-    api_key: ApiKey = None,
+    top_k: Annotated[int, typer.Option("--top-k", min=1, help="Number of clusters per image.")] = 3,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a model which group each image belongs to."""
+    """Label images with a model."""
     if bool(files) == bool(image_ids):
-        raise typer.BadParameter("name files, or images by --image-id")
-    with connect(server, api_key) as client:
+        raise typer.BadParameter("Pass either FILES or --image-id.")
+    with connect(ctx) as client:
         if image_ids:
             predictions = client.predict_images(model, image_ids, top_k=top_k)
         else:

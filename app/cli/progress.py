@@ -1,24 +1,34 @@
-"""Progress of a job: a live bar on a terminal, a plain line now and then elsewhere."""
+"""Progress of jobs and transfers: a live bar on a terminal, plain lines or nothing elsewhere."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from app.cli.errors import INTERRUPTED
 from app.cli.output import notices, print_item
 from temi_client import Job, JobFailed, TemiClient
+from temi_client import Progress as ProgressCallback
 
 _LINE_SECONDS = 10.0
 
 
 class StageProgress:
-    """Shows one stage at a time: how far it is, its speed, and when it will be done."""
+    """Shows the current stage with its counts, rate and remaining time."""
 
     def __init__(self, console: Console = notices) -> None:
         self._console = console
@@ -72,12 +82,12 @@ class StageProgress:
             speed=speed,
             left=left,
         )
-        self._say_line(stage, completed, total, f"{count} {speed} {left}".rstrip())
+        self._print_line(stage, completed, total, f"{count} {speed} {left}".rstrip())
 
     def _begin(self, stage: str) -> None:
         self._stage = stage
         self._started = time.monotonic()
-        self._line_at = -_LINE_SECONDS  # the first line of a stage comes at once
+        self._line_at = -_LINE_SECONDS  # the first line of a stage is printed at once
         self._line_done = -1
 
     def _measure(self, completed: int, total: int) -> tuple[float | None, float | None]:
@@ -87,7 +97,7 @@ class StageProgress:
         rate = completed / seconds
         return rate, max(0, total - completed) / rate if total else None
 
-    def _say_line(self, stage: str, completed: int, total: int, text: str) -> None:
+    def _print_line(self, stage: str, completed: int, total: int, text: str) -> None:
         now = time.monotonic()
         ended = bool(total) and completed >= total
         due = now - self._line_at >= _LINE_SECONDS or ended
@@ -99,7 +109,7 @@ class StageProgress:
 
 
 def show_progress(states: Iterable[Job]) -> Job:
-    """Follow a job to its end and return its last state."""
+    """Shows the states of a job until it ends; returns the last one, or raises JobFailed."""
     last: Job | None = None
     with StageProgress() as progress:
         for job in states:
@@ -108,31 +118,47 @@ def show_progress(states: Iterable[Job]) -> Job:
             stage = now.stage if job.status == "running" and now.stage else job.status
             progress.update(stage, now.completed, now.total, now.rate or 0.0, now.eta_seconds)
     assert last is not None  # a watched job reports at least its final state
-    return last
-
-
-def follow(client: TemiClient, job: Job) -> Job:
-    """The succeeded job. Ctrl-C leaves it running and says how to come back."""
-    try:
-        last = show_progress(client.watch(job.id))
-    except KeyboardInterrupt:
-        notices.print(
-            f"The job goes on. Come back with: temi jobs watch {job.id}\n"
-            f"Stop it with: temi jobs cancel {job.id}"
-        )
-        raise typer.Exit(INTERRUPTED) from None
     if last.status != "succeeded":
         raise JobFailed(last)
     return last
 
 
+def wait_for_job(client: TemiClient, job: Job) -> Job:
+    """Returns the succeeded job. Ctrl-C ends the command, but not the job."""
+    try:
+        return show_progress(client.watch(job.id))
+    except KeyboardInterrupt:
+        notices.print(
+            f"The job is still running. Watch it with: temi jobs watch {job.id}\n"
+            f"Cancel it with: temi jobs cancel {job.id}"
+        )
+        raise typer.Exit(INTERRUPTED) from None
+
+
 def report_job(client: TemiClient, job: Job, wait: bool, as_json: bool) -> None:
-    """What a command that started a job ends with."""
+    """Prints a job that the command has started, after waiting for it if `wait` is set."""
     if wait:
-        job = follow(client, job)
+        job = wait_for_job(client, job)
     else:
-        notices.print(f"Follow it with: temi jobs watch {job.id}")
+        notices.print(f"Watch it with: temi jobs watch {job.id}")
     print_item(job, as_json, f"Job {job.id}")
+
+
+@contextmanager
+def transfer_progress(description: str) -> Iterator[ProgressCallback]:
+    """Yields a callback for the client's uploads and downloads that draws a bar on a terminal."""
+    bar = Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=30),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=notices,
+        disable=not notices.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(escape(description), total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total or None)
 
 
 def _duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""`temi serve`, `temi api`, `temi worker`, `temi db`: the service's own processes."""
+"""`temi serve`, `temi api`, `temi worker` and `temi db`."""
 
 import os
 import sys
@@ -8,24 +8,25 @@ import structlog
 import typer
 from rich.console import Console
 
-from app.cli.door import check_exposure
+from app.cli.exposure import check_exposure
 from app.core.platform import tracing
 from app.core.platform.processes import restrict_new_files, restricted_files
 from app.core.platform.settings import Settings, get_settings
 
 _console = Console(stderr=True)
-_MORE_SECONDS = 5.0  # to end, after the last request was answered
-db_app = typer.Typer(help="The database's tables.", no_args_is_help=True)
+_EXIT_SECONDS = 5.0  # to exit, after the last request was answered
+db_app = typer.Typer(help="Manage the database tables.", no_args_is_help=True)
 
 Host = Annotated[str | None, typer.Option(help="Address to bind to.")]
 Port = Annotated[int | None, typer.Option(help="Port to bind to.")]
 Takes = Annotated[
-    str | None, typer.Option(metavar="cpu,gpu", help="Which jobs; all if it is not said.")
+    str | None,
+    typer.Option(metavar="cpu,gpu", help="Resources whose jobs the worker takes; default: all."),
 ]
 
 
 def serve(host: Host = None, port: Port = None) -> None:
-    """Run everything on this machine: API and worker, restarted if one dies."""
+    """Run the API and a worker, and restart a process that dies."""
     settings = _settings(host, port)
     from app.core.platform.logs import configure_logging
     from app.core.platform.supervisor import Supervisor
@@ -33,20 +34,20 @@ def serve(host: Host = None, port: Port = None) -> None:
     configure_logging(settings)
     restrict_new_files(settings)
     _upgrade(settings)
-    _greet(settings)
+    _announce(settings)
     commands = {"api": _api_command(), "worker": _worker_command()}
-    Supervisor(commands, stop_seconds=settings.drain_seconds + _MORE_SECONDS).run()
+    Supervisor(commands, stop_seconds=settings.drain_seconds + _EXIT_SECONDS).run()
 
 
 def api(host: Host = None, port: Port = None) -> None:
-    """Run only the API: the workers and the database are elsewhere."""
+    """Run only the API."""
     settings = _settings(host, port)
     restrict_new_files(settings)
     os.execv(sys.executable, _api_command())  # noqa: S606
 
 
 def worker(takes: Takes = None) -> None:
-    """Run only a worker: the API and the database are elsewhere."""
+    """Run only a worker."""
     if takes is not None:
         os.environ["TEMI_WORKER_TAKES"] = takes
         get_settings.cache_clear()
@@ -57,15 +58,15 @@ def worker(takes: Takes = None) -> None:
 
 @db_app.command("upgrade")
 def db_upgrade() -> None:
-    """Create the tables or bring them up to date."""
+    """Create or upgrade the tables."""
     with restricted_files(get_settings()):
         _upgrade(get_settings())
-    _console.print("The tables are current.")
+    _console.print("The tables are up to date.")
 
 
-def _greet(settings: Settings) -> None:
+def _announce(settings: Settings) -> None:
     url, data = f"http://{settings.host}:{settings.port}", str(settings.data_dir.absolute())
-    if settings.log_format == "json":  # then machines read this, line by line
+    if settings.log_format == "json":  # read by programs, line by line
         structlog.get_logger().info("serving", url=url, data=data)
     else:
         _console.print(
@@ -89,7 +90,7 @@ def _upgrade(settings: Settings) -> None:
 
 
 def _settings(host: str | None, port: int | None) -> Settings:
-    """Options win over the environment; the children read the same environment."""
+    """Returns the settings; options override the environment, which child processes inherit."""
     if host is not None:
         os.environ["TEMI_HOST"] = host
     if port is not None:

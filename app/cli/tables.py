@@ -1,35 +1,36 @@
-"""Tables that several commands print."""
+"""Tables of clusters, metrics, predictions and comparisons."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from app.cli.output import percent, print_table
-from temi_client import Cluster, Clustering, Predictions
+from temi_client import Cluster, Clustering, Comparison, Predictions
 
 _EXAMPLES = 3
+_COMPARED_NAMES = 20  # `--json` has them all
 _METHODS = {"temi": "TEMI", "kmeans": "k-means, same features"}
 
 
-def print_clusters(clusters: Iterable[Cluster], mostly: Mapping[int, str] | None = None) -> None:
-    """`mostly` adds the true group that most images of a cluster belong to."""
+def print_clusters(clusters: Iterable[Cluster], majority: Mapping[int, str] | None = None) -> None:
+    """`majority` adds a column with the true group of most images of a cluster."""
     rows = (
         (
             cluster.cluster_id,
             cluster.label,
-            *([] if mostly is None else [mostly.get(cluster.cluster_id, "-")]),
+            *([] if majority is None else [majority.get(cluster.cluster_id, "-")]),
             cluster.size,
             percent(cluster.mean_probability),
             ", ".join(short_name(example.name) for example in cluster.examples[:_EXAMPLES]),
         )
         for cluster in clusters
     )
-    extra = [] if mostly is None else ["mostly"]
-    columns = [">id", "label", *extra, ">images", ">mean prob.", "surest images"]
+    extra = [] if majority is None else ["majority"]
+    columns = [">id", "label", *extra, ">images", ">mean prob.", "most representative"]
     print_table("Clusters", columns, rows)
 
 
 def print_metrics(clustering: Clustering) -> None:
-    """Nothing is printed where the images came without labels."""
+    """Prints the metrics, or nothing if the dataset has no labels."""
     scores = {name: clustering.metrics.get(name) for name in _METHODS}
     rows = [
         (_METHODS[name], *(percent(score.get(key)) for key in ("accuracy", "nmi", "ari")))
@@ -45,23 +46,26 @@ def print_metrics(clustering: Clustering) -> None:
 def print_predictions(
     predictions: Predictions,
     truth: Mapping[str, str] | None = None,
-    mostly: Mapping[int, str] | None = None,
+    majority: Mapping[int, str] | None = None,
 ) -> None:
-    """One row an image; `truth` adds what it shows, `mostly` what its cluster mostly holds."""
+    """Prints one row per image.
+
+    `truth` adds the true group of each image, `majority` that of most images of its cluster.
+    """
     rows = []
     for found in predictions.data:
         if found.error:
-            label, sure, others = f"not read: {found.error.detail}", "-", ""
+            label, sure, others = f"failed: {found.error.detail}", "-", ""
         else:
             label, sure = str(found.label), percent(found.probability)
-            if mostly is not None and found.cluster_id is not None:
-                label += f": {mostly.get(found.cluster_id, '-')}"
+            if majority is not None and found.cluster_id is not None:
+                label += f": {majority.get(found.cluster_id, '-')}"
             others = ", ".join(f"{o.label} {percent(o.probability)}" for o in found.top_k[1:])
         real = [truth.get(found.image, "?")] if truth is not None else []
         tail = [] if truth is not None else [others]
         rows.append((short_name(found.image), *real, label, sure, *tail))
     version = f"{predictions.model.name}, version {predictions.model.version}"
-    label_title = "label" if mostly is None else "label: mostly"
+    label_title = "label" if majority is None else "label: majority"
     real_title = [] if truth is None else ["true group"]
     columns = ["image", *real_title, label_title, ">probability"]
     print_table(f"Predictions of {version}", columns + ([] if truth else ["next"]), rows)
@@ -69,3 +73,77 @@ def print_predictions(
 
 def short_name(name: str) -> str:
     return PurePosixPath(name).name
+
+
+def print_comparison(found: Comparison) -> None:
+    """Prints the agreement of two versions, and the settings, metrics and names that differ."""
+    left, right = f"version {found.left}", f"version {found.right}"
+    _print_agreement(found)
+    _print_nonempty(
+        "Settings that differ",
+        ["setting", left, right],
+        ((each.path, _short(each.left), _short(each.right)) for each in found.configuration),
+    )
+    _print_nonempty(
+        "Metrics, each on the images that the version was trained on",
+        ["metric", f">{left}", f">{right}", ">change"],
+        (
+            (each.path, _number(each.left), _number(each.right), _change(each.left, each.right))
+            for each in found.metrics
+        ),
+    )
+    names = found.cluster_names
+    more = f" (the first {_COMPARED_NAMES} of {len(names)})" if len(names) > _COMPARED_NAMES else ""
+    _print_nonempty(
+        f"Cluster labels that differ{more}",
+        [">cluster", left, right],
+        ((each.path, each.left or "-", each.right or "-") for each in names[:_COMPARED_NAMES]),
+    )
+
+
+def _print_agreement(found: Comparison) -> None:
+    both = found.assignments
+    title = (
+        f"{found.name}: versions {found.left} and {found.right} on {both.images:,} images "
+        f"of {both.dataset_id}"
+    )
+    rows = [
+        ("images in the same cluster", percent(both.same_cluster)),
+        ("adjusted Rand index", _number(both.adjusted_rand_index)),
+        ("normalized mutual information", _number(both.normalized_mutual_information)),
+    ]
+    print_table(title, ["agreement", ">value"], rows)
+    _print_nonempty(
+        "Largest movements",
+        [f"from, in version {found.left}", f"to, in version {found.right}", ">images", ">share"],
+        (
+            (
+                f"{move.left_cluster_id}: {move.left_label}",
+                f"{move.right_cluster_id}: {move.right_label}",
+                f"{move.images:,}",
+                percent(move.images / both.images),
+            )
+            for move in both.movements
+        ),
+    )
+
+
+def _print_nonempty(title: str, columns: list[str], rows: Iterable[tuple[object, ...]]) -> None:
+    if listed := list(rows):
+        print_table(title, columns, listed)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _change(left: float | None, right: float | None) -> str:
+    if left is None or right is None or left == right:
+        return ""
+    return f"{right - left:+.4g}"
+
+
+def _short(value: object) -> str:
+    """Shortens hashes."""
+    text = "-" if value is None else str(value)
+    return f"{text[:12]}..." if len(text) == 64 and text.isalnum() else text

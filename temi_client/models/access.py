@@ -1,11 +1,11 @@
-"""Keys, and who changed what."""
+"""API keys and the audit log."""
 
 from datetime import datetime
 
-from temi_client.models.base import Answer
+from temi_client.models.base import ApiModel
 
 
-class Key(Answer):
+class Key(ApiModel):
     id: str
     name: str
     scopes: list[str]
@@ -17,10 +17,10 @@ class Key(Answer):
 
 
 class CreatedKey(Key):
-    key: str  # the service never tells it again
+    key: str  # returned only once
 
 
-class AuditEntry(Answer):
+class AuditEntry(ApiModel):
     id: str
     at: datetime
     key_id: str | None = None

@@ -1,19 +1,19 @@
-"""What every answer is."""
+"""Base class of responses, and readiness."""
 
 from pydantic import BaseModel, ConfigDict
 
 
-class Answer(BaseModel):
+class ApiModel(BaseModel):
     # `model` is a field name of the wire format, not pydantic's own.
     model_config = ConfigDict(frozen=True, extra="ignore", protected_namespaces=())
 
 
-class ErrorInfo(Answer):
+class ErrorInfo(ApiModel):
     code: str
     detail: str
 
 
-class Check(Answer):
+class Check(ApiModel):
     ok: bool
     status: str | None = None  # ok, warning, starting, failed or unknown
     detail: str | None = None
@@ -21,6 +21,6 @@ class Check(Answer):
     seconds: float | None = None
 
 
-class Readiness(Answer):
+class Readiness(ApiModel):
     ready: bool
     checks: dict[str, Check] = {}

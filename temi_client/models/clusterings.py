@@ -5,13 +5,13 @@ from typing import Any
 
 from pydantic import Field
 
-from temi_client.models.base import Answer
+from temi_client.models.base import ApiModel
 from temi_client.models.registry import ModelRef
 
 
-class Clustering(Answer):
+class Clustering(ApiModel):
     id: str
-    job_id: str | None = None  # none once the job was deleted
+    job_id: str | None = None  # None after the job was deleted
     dataset_id: str
     model: ModelRef
     n_clusters: int
@@ -21,46 +21,46 @@ class Clustering(Answer):
     created_at: datetime
 
 
-class Example(Answer):
+class Example(ApiModel):
     image_id: str
     name: str
     probability: float
 
 
-class Cluster(Answer):
+class Cluster(ApiModel):
     cluster_id: int
     label: str
     size: int
-    mean_probability: float | None = None  # none if the cluster is empty
+    mean_probability: float | None = None  # None if the cluster is empty
     examples: list[Example] = Field(default_factory=list)
 
 
-class Assignment(Answer):
+class Assignment(ApiModel):
     image_id: str
     name: str
-    cluster_id: int | None = None  # none if the image was taken out
+    cluster_id: int | None = None  # None if the image is excluded
     label: str | None = None
     probability: float
     excluded: bool = False
 
 
-class RankedImage(Answer):
-    """An image of a cluster, and how well it fits."""
+class RankedImage(ApiModel):
+    """An image of a cluster with its probability, margin and distance."""
 
     image_id: str
     name: str
     probability: float
-    margin: float  # to the second likeliest cluster: small at a border
+    margin: float  # to the second most probable cluster; small for borderline images
     distance: float  # to the center of the cluster
 
 
-class Histogram(Answer):
+class Histogram(ApiModel):
     edges: list[float]  # one more than counts
     counts: list[int]
 
 
-class Statistics(Answer):
-    """How sure a clustering is, and how even its clusters are."""
+class Statistics(ApiModel):
+    """Probabilities and cluster sizes of a clustering."""
 
     revision: int
     images: int
@@ -75,8 +75,8 @@ class Statistics(Answer):
     size_histogram: Histogram
 
 
-class Operation(Answer):
-    """One step of the people who sort; it made `revision`."""
+class Operation(ApiModel):
+    """An edit of a clustering; it created `revision`."""
 
     revision: int
     kind: str
@@ -88,7 +88,7 @@ class Operation(Answer):
     created_at: datetime
 
 
-class Export(Answer):
+class Export(ApiModel):
     id: str
     job_id: str | None = None
     clustering_id: str

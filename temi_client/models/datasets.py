@@ -1,15 +1,15 @@
-"""Collections of images."""
+"""Datasets, images, labels and uploads."""
 
 from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
-from temi_client.models.base import Answer, ErrorInfo
+from temi_client.models.base import ApiModel, ErrorInfo
 from temi_client.models.registry import ModelRef
 
 
-class Dataset(Answer):
+class Dataset(ApiModel):
     id: str
     name: str
     status: str
@@ -23,7 +23,7 @@ class Dataset(Answer):
     updated_at: datetime | None = None
 
 
-class Image(Answer):
+class Image(ApiModel):
     id: str
     dataset_id: str | None = None
     name: str
@@ -37,15 +37,15 @@ class Image(Answer):
     notes: list[str] = Field(default_factory=list)
 
 
-class DatasetIssue(Answer):
+class DatasetIssue(ApiModel):
     id: str
     name: str
     code: str
     detail: str
 
 
-class Duplicate(Answer):
-    """An image that shows what an earlier one shows."""
+class Duplicate(ApiModel):
+    """A duplicate of an earlier image."""
 
     image_id: str
     name: str | None = None
@@ -55,7 +55,7 @@ class Duplicate(Answer):
     similarity: float
 
 
-class LabelRow(Answer):
+class LabelRow(ApiModel):
     """One row of a dataset's labels."""
 
     image_id: str
@@ -67,8 +67,8 @@ class LabelRow(Answer):
     true_label: str | None = None
 
 
-class ImageLabel(Answer):
-    """What one clustering calls an image."""
+class ImageLabel(ApiModel):
+    """The label of an image in one clustering."""
 
     clustering_id: str
     dataset_id: str | None = None
@@ -80,7 +80,7 @@ class ImageLabel(Answer):
     model: ModelRef | None = None
 
 
-class Upload(Answer):
+class Upload(ApiModel):
     """A resumable upload: `offset` of its `length` bytes have arrived."""
 
     id: str
@@ -89,6 +89,6 @@ class Upload(Answer):
     expires_at: datetime | None = None
 
 
-class UploadLimits(Answer):
+class UploadLimits(ApiModel):
     max_bytes: int
     extensions: list[str]  # of tus 1.0

@@ -1,38 +1,41 @@
 """Jobs."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, get_args
 
 from pydantic import Field
 
-from temi_client.models.base import Answer, ErrorInfo
+from temi_client.models.base import ApiModel, ErrorInfo
 
-FINAL_STATUSES = frozenset({"succeeded", "failed", "cancelled"})
+JobKind = Literal["cluster", "sweep", "finetune", "predict", "map", "export"]
+OpenStatus = Literal["queued", "running", "cancelling"]
+FinalStatus = Literal["succeeded", "failed", "cancelled"]
+JobStatus = Literal[OpenStatus, FinalStatus]
 
 
-class JobProgress(Answer):
+class JobProgress(ApiModel):
     stage: str | None = None
     stages: list[str] = Field(default_factory=list)
     completed: int = 0
-    total: int = 0  # 0 while it is not known
-    rate: float | None = None  # items a second in this stage
+    total: int = 0  # 0 while unknown
+    rate: float | None = None  # items per second in this stage
     eta_seconds: float | None = None
 
 
-class JobCounts(Answer):
+class JobCounts(ApiModel):
     total: int = 0
     completed: int = 0
     failed: int = 0
 
 
-class JobEstimate(Answer):
-    memory_bytes: int  # of its training at its peak
+class JobEstimate(ApiModel):
+    memory_bytes: int  # peak of the training
 
 
-class Job(Answer):
+class Job(ApiModel):
     id: str
-    kind: str
-    status: str
+    kind: str  # a `JobKind` or "ingest", or one that a newer service adds
+    status: str  # a `JobStatus`, or one that a newer service adds
     dataset_id: str | None = None
     config: dict[str, Any] = Field(default_factory=dict)
     priority: int = 0
@@ -50,16 +53,16 @@ class Job(Answer):
 
     @property
     def finished(self) -> bool:
-        return self.status in FINAL_STATUSES
+        return self.status in get_args(FinalStatus)
 
 
-class LogLine(Answer):
+class LogLine(ApiModel):
     number: int
     at: datetime
     level: str
     message: str
 
 
-class CurvePoint(Answer):
+class CurvePoint(ApiModel):
     step: int
     values: dict[str, Any]

@@ -1,37 +1,37 @@
-"""Labels for new images."""
+"""Predictions and loaded models."""
 
 from pydantic import Field
 
-from temi_client.models.base import Answer, ErrorInfo
+from temi_client.models.base import ApiModel, ErrorInfo
 from temi_client.models.registry import ModelRef
 
 
-class ClusterProbability(Answer):
+class ClusterProbability(ApiModel):
     cluster_id: int
     label: str
     probability: float
 
 
-class Prediction(Answer):
+class Prediction(ApiModel):
     image: str
     cluster_id: int | None = None
     label: str | None = None
     probability: float | None = None
     top_k: list[ClusterProbability] = Field(default_factory=list)
-    probabilities: list[float] | None = None  # of every cluster, if asked for
+    probabilities: list[float] | None = None  # of every cluster, if requested
     error: ErrorInfo | None = None
 
 
-class Predictions(Answer):
+class Predictions(ApiModel):
     model: ModelRef
     data: list[Prediction]
 
 
-class LoadedModel(Answer):
+class LoadedModel(ApiModel):
     model: ModelRef
-    backend: str  # what computes its features: onnx or torch
+    backend: str  # of the backbone: onnx or torch
     precision: str
 
 
-class LoadedModels(Answer):
+class LoadedModels(ApiModel):
     data: list[LoadedModel]

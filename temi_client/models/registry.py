@@ -5,22 +5,22 @@ from typing import Any
 
 from pydantic import Field
 
-from temi_client.models.base import Answer
+from temi_client.models.base import ApiModel
 
 
-class ModelRef(Answer):
+class ModelRef(ApiModel):
     name: str
     version: int
 
 
-class Model(Answer):
+class Model(ApiModel):
     name: str
     latest_version: int
     aliases: dict[str, int] = Field(default_factory=dict)
     created_at: datetime
 
 
-class ModelVersion(Answer):
+class ModelVersion(ApiModel):
     name: str
     version: int
     clustering_id: str | None = None
@@ -30,7 +30,7 @@ class ModelVersion(Answer):
     created_at: datetime
 
 
-class AliasChange(Answer):
+class AliasChange(ApiModel):
     number: int  # over all aliases of the model
     alias: str
     kind: str  # set, rollback or remove
@@ -40,13 +40,13 @@ class AliasChange(Answer):
     changed_at: datetime
 
 
-class Difference(Answer):
+class Difference(ApiModel):
     path: str
     left: Any = None
     right: Any = None
 
 
-class Movement(Answer):
+class Movement(ApiModel):
     left_cluster_id: int
     left_label: str
     right_cluster_id: int
@@ -54,7 +54,7 @@ class Movement(Answer):
     images: int
 
 
-class Agreement(Answer):
+class Agreement(ApiModel):
     dataset_id: str
     left_clustering_id: str
     right_clustering_id: str
@@ -65,7 +65,7 @@ class Agreement(Answer):
     movements: list[Movement] = Field(default_factory=list)
 
 
-class Comparison(Answer):
+class Comparison(ApiModel):
     name: str
     left: int
     right: int

@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from temi_client.models.base import Answer
+from temi_client.models.base import ApiModel
 
 
-class Worker(Answer):
+class Worker(ApiModel):
     name: str
     host: str
     pid: int
@@ -15,5 +15,5 @@ class Worker(Answer):
     started_at: datetime
     seen_at: datetime
     busy: bool = False
-    job_id: str | None = None  # of your own tenant
+    job_id: str | None = None  # only of the key's tenant
     stage: str | None = None

@@ -1,1 +1,1 @@
-"""The methods of the client, one file a resource of the service."""
+"""The methods of the client, one file per resource of the service."""

@@ -1,11 +1,11 @@
-"""Clusterings: the groups, who is in them, and what people do to them."""
+"""Clusterings, their clusters and images, and operations that edit them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from temi_client.models import (
+from temi_client.models.clusterings import (
     Assignment,
     Cluster,
     Clustering,
@@ -13,10 +13,10 @@ from temi_client.models import (
     RankedImage,
     Statistics,
 )
-from temi_client.resources.base import Resource, given, idempotency, part
+from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
 
-Sort = Literal["representative", "borderline", "outlier"]
-Plot = Literal["sizes", "probabilities", "confusion", "curves"]
+ImageOrder = Literal["representative", "borderline", "outlier"]
+PlotName = Literal["sizes", "probabilities", "confusion", "curves"]
 
 
 class ClusteringMethods(Resource):
@@ -30,7 +30,7 @@ class ClusteringMethods(Resource):
         self._delete(_path(clustering_id))
 
     def statistics(self, clustering_id: str) -> Statistics:
-        """How sure it is, and how even its clusters are."""
+        """Returns the probabilities and cluster sizes."""
         return self._get(Statistics, f"{_path(clustering_id)}/statistics")
 
     def clusters(self, clustering_id: str) -> Iterator[Cluster]:
@@ -40,17 +40,16 @@ class ClusteringMethods(Resource):
         return self._get(Cluster, _cluster(clustering_id, cluster_id))
 
     def cluster_images(
-        self, clustering_id: str, cluster_id: int, *, sort: Sort = "representative"
+        self, clustering_id: str, cluster_id: int, *, sort: ImageOrder = "representative"
     ) -> Iterator[RankedImage]:
-        """First those that stand for the cluster, are at its border, or do not fit."""
+        """Lists the images of a cluster: representative, borderline or outlier images first."""
         path = f"{_cluster(clustering_id, cluster_id)}/images"
         return self._pages(RankedImage, path, sort=sort)
 
     def assignments(
         self, clustering_id: str, cluster_id: int | None = None, *, excluded: bool | None = None
     ) -> Iterator[Assignment]:
-        """Which image is in which cluster; `excluded` keeps those that were taken out, or the
-        others."""
+        """Lists the cluster of each image; `excluded` selects excluded images or all others."""
         path = f"{_path(clustering_id)}/assignments"
         return self._pages(Assignment, path, cluster_id=cluster_id, excluded=excluded)
 
@@ -63,27 +62,27 @@ class ClusteringMethods(Resource):
         columns: int | None = None,
         borderline_rows: int | None = None,
     ) -> bytes:
-        """A PNG with the images that stand for a cluster, and some at its border."""
+        """Returns a PNG with representative and borderline images of a cluster."""
         path = f"{_cluster(clustering_id, cluster_id)}/contact-sheet"
-        asked = given({"rows": rows, "columns": columns, "borderline_rows": borderline_rows})
-        return self._transport.send("GET", path, params=asked).content
+        query = without_none({"rows": rows, "columns": columns, "borderline_rows": borderline_rows})
+        return self._transport.send("GET", path, params=query).content
 
     def plot(
-        self, clustering_id: str, name: Plot, *, format: Literal["png", "svg"] = "png"
+        self, clustering_id: str, name: PlotName, *, format: Literal["png", "svg"] = "png"
     ) -> bytes:
-        """A figure of the clustering. `confusion` needs labels, `curves` the job."""
-        path = f"{_path(clustering_id)}/plots/{part(name)}"
+        """Returns a plot. `confusion` needs true labels, `curves` the job."""
+        path = f"{_path(clustering_id)}/plots/{path_segment(name)}"
         return self._transport.send("GET", path, params={"format": format}).content
 
     def operations(self, clustering_id: str) -> Iterator[Operation]:
-        """What people did to it, newest first."""
+        """Lists the operations, newest first."""
         return self._pages(Operation, f"{_path(clustering_id)}/operations")
 
     def rename_cluster(
         self, clustering_id: str, cluster_id: int, label: str, *, revision: int | None = None
     ) -> Operation:
-        """Operations are meant for one `revision`, by default the current one. `ApiError` with
-        status 412 says that someone was quicker."""
+        """Renames a cluster. All operations expect a `revision`, by default the current one, and
+        raise `ApiError` with status 412 if the clustering is at another one."""
         return self._operate(
             clustering_id, revision, kind="rename", cluster_id=cluster_id, label=label
         )
@@ -97,7 +96,7 @@ class ClusteringMethods(Resource):
         label: str | None = None,
         revision: int | None = None,
     ) -> Operation:
-        """Put clusters together, into the largest of them unless said otherwise."""
+        """Merges clusters, by default into the largest of them."""
         return self._operate(
             clustering_id,
             revision,
@@ -116,7 +115,7 @@ class ClusteringMethods(Resource):
         seed: int | None = None,
         revision: int | None = None,
     ) -> Operation:
-        """Divide a cluster by what its images look like, in two unless said otherwise."""
+        """Splits a cluster by the similarity of its images, by default in two."""
         return self._operate(
             clustering_id, revision, kind="split", cluster_id=cluster_id, parts=parts, seed=seed
         )
@@ -130,7 +129,7 @@ class ClusteringMethods(Resource):
         new_cluster: str | None = None,
         revision: int | None = None,
     ) -> Operation:
-        """Put images into a cluster, or into a new one with the label `new_cluster`."""
+        """Moves images to a cluster, or to a new one with the label `new_cluster`."""
         return self._operate(
             clustering_id,
             revision,
@@ -143,25 +142,25 @@ class ClusteringMethods(Resource):
     def exclude_images(
         self, clustering_id: str, image_ids: Sequence[str], *, revision: int | None = None
     ) -> Operation:
-        """Take images out of the clustering; they stay in the dataset."""
+        """Excludes images from the clustering; they stay in the dataset."""
         return self._operate(clustering_id, revision, kind="exclude", image_ids=list(image_ids))
 
     def undo(self, clustering_id: str, *, revision: int | None = None) -> Operation:
-        """Take back the newest operation that still holds."""
+        """Undoes the latest operation that is not undone yet."""
         return self._operate(clustering_id, revision, kind="undo")
 
     def _operate(self, clustering_id: str, revision: int | None, **operation: Any) -> Operation:
         if revision is None:
             revision = self.clustering(clustering_id).revision
-        # The key lets a retry learn that the first attempt was done.
-        headers = {"If-Match": f'"{revision}"', **idempotency(None)}
+        # With the key, a retry returns the result of an attempt that succeeded.
+        headers = {"If-Match": f'"{revision}"', **idempotency_header(None)}
         path = f"{_path(clustering_id)}/operations"
-        return self._post(Operation, path, given(operation), headers)
+        return self._post(Operation, path, without_none(operation), headers)
 
 
 def _path(clustering_id: str) -> str:
-    return f"/v1/clusterings/{part(clustering_id)}"
+    return f"/v1/clusterings/{path_segment(clustering_id)}"
 
 
 def _cluster(clustering_id: str, cluster_id: int) -> str:
-    return f"{_path(clustering_id)}/clusters/{part(cluster_id)}"
+    return f"{_path(clustering_id)}/clusters/{path_segment(cluster_id)}"

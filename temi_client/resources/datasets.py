@@ -1,21 +1,29 @@
-"""Datasets: look, change, take the labels."""
+"""Datasets and their labels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from temi_client.downloads import Progress, download_stream
-from temi_client.models import Dataset, DatasetIssue, Duplicate, Image, LabelRow
-from temi_client.resources.base import Resource, given, part
+from temi_client.models.datasets import Dataset, DatasetIssue, Duplicate, Image, LabelRow
+from temi_client.resources.base import Resource, path_segment, without_none
 
 LabelFormat = Literal["jsonl", "csv", "arrow"]
+DuplicateKind = Literal["exact", "near"]
 _LABEL_TYPES: dict[str, str] = {
     "jsonl": "application/x-ndjson",
     "csv": "text/csv",
     "arrow": "application/vnd.apache.arrow.stream",
 }
+
+
+class LabelSelection(TypedDict, total=False):
+    clustering_id: str | None
+    revision: int | None
+    min_probability: float | None
+    cluster_ids: Sequence[int] | None
 
 
 class DatasetMethods(Resource):
@@ -32,9 +40,9 @@ class DatasetMethods(Resource):
         return self._pages(DatasetIssue, f"{_path(dataset_id)}/issues")
 
     def duplicates(
-        self, dataset_id: str, *, kind: Literal["exact", "near"] | None = None
+        self, dataset_id: str, *, kind: DuplicateKind | None = None
     ) -> Iterator[Duplicate]:
-        """Images that show what an earlier one shows."""
+        """Lists the duplicates of earlier images."""
         return self._pages(Duplicate, f"{_path(dataset_id)}/duplicates", kind=kind)
 
     def rename_dataset(self, dataset_id: str, name: str) -> Dataset:
@@ -42,7 +50,7 @@ class DatasetMethods(Resource):
         return Dataset.model_validate_json(response.content)
 
     def delete_dataset(self, dataset_id: str) -> None:
-        """Its images, clusterings and exports go with it."""
+        """Deletes a dataset with its images, clusterings and exports."""
         self._delete(_path(dataset_id))
 
     def delete_images(self, dataset_id: str, image_ids: Sequence[str]) -> Dataset:
@@ -50,22 +58,12 @@ class DatasetMethods(Resource):
             Dataset, f"{_path(dataset_id)}/images:delete", {"image_ids": list(image_ids)}
         )
 
-    def labels(
-        self,
-        dataset_id: str,
-        *,
-        clustering_id: str | None = None,
-        revision: int | None = None,
-        min_probability: float | None = None,
-        cluster_ids: Sequence[int] | None = None,
-    ) -> Iterator[LabelRow]:
-        """The label of every image, row by row as the service sends them; by default of the
-        newest clustering."""
-        asked = _selection(clustering_id, revision, min_probability, cluster_ids)
+    def labels(self, dataset_id: str, **selection: Unpack[LabelSelection]) -> Iterator[LabelRow]:
+        """Streams the label of every image, by default from the newest clustering."""
         with self._transport.stream(
             f"{_path(dataset_id)}/labels",
             headers={"Accept": _LABEL_TYPES["jsonl"]},
-            params=asked,
+            params=_label_params(selection),
         ) as response:
             for line in response.iter_lines():
                 if line:
@@ -77,39 +75,26 @@ class DatasetMethods(Resource):
         path: str | Path,
         format: LabelFormat = "csv",
         *,
-        clustering_id: str | None = None,
-        revision: int | None = None,
-        min_probability: float | None = None,
-        cluster_ids: Sequence[int] | None = None,
         progress: Progress | None = None,
+        **selection: Unpack[LabelSelection],
     ) -> Path:
-        """The same rows as a file: JSON lines, CSV or an Arrow stream."""
-        asked = _selection(clustering_id, revision, min_probability, cluster_ids)
+        """Saves the rows of `labels` as JSON lines, CSV or an Arrow stream."""
         return download_stream(
             self._transport,
             f"{_path(dataset_id)}/labels",
             Path(path),
             headers={"Accept": _LABEL_TYPES[format]},
-            params=asked,
+            params=_label_params(selection),
             progress=progress,
         )
 
 
 def _path(dataset_id: str) -> str:
-    return f"/v1/datasets/{part(dataset_id)}"
+    return f"/v1/datasets/{path_segment(dataset_id)}"
 
 
-def _selection(
-    clustering_id: str | None,
-    revision: int | None,
-    min_probability: float | None,
-    cluster_ids: Sequence[int] | None,
-) -> dict[str, Any]:
-    return given(
-        {
-            "clustering_id": clustering_id,
-            "revision": revision,
-            "min_probability": min_probability,
-            "cluster_id": None if cluster_ids is None else list(cluster_ids),
-        }
-    )
+def _label_params(selection: LabelSelection) -> dict[str, Any]:
+    params = without_none(selection)
+    if "cluster_ids" in params:
+        params["cluster_id"] = list(params.pop("cluster_ids"))
+    return params

@@ -1,13 +1,13 @@
-"""Files made from a clustering."""
+"""Exports of clusterings to files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from temi_client.downloads import Progress, download_known
-from temi_client.models import Export
-from temi_client.resources.base import Resource, part
+from temi_client.downloads import Progress, download_resumable
+from temi_client.models.clusterings import Export
+from temi_client.resources.base import Resource, path_segment
 
 
 class ExportMethods(Resource):
@@ -20,13 +20,13 @@ class ExportMethods(Resource):
     def download_export(
         self, export_id: str, path: str | Path, *, progress: Progress | None = None
     ) -> Path:
-        """Save the file, checked against its hash. A folder is given the file's own name; a
-        download that broke off before is continued."""
+        """Saves the file and checks its hash; resumes an interrupted download. In a folder, the
+        file has the export's name."""
         export = self.get_export(export_id)
         target = Path(path)
         if target.is_dir():
             target = target / Path(export.filename).name
-        return download_known(
+        return download_resumable(
             self._transport,
             f"{_path(export_id)}/content",
             target,
@@ -40,4 +40,4 @@ class ExportMethods(Resource):
 
 
 def _path(export_id: str) -> str:
-    return f"/v1/exports/{part(export_id)}"
+    return f"/v1/exports/{path_segment(export_id)}"

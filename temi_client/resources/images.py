@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from temi_client.downloads import Progress, download_known
-from temi_client.models import Image, ImageLabel
-from temi_client.resources.base import Resource, part
+from temi_client.downloads import Progress, download_resumable
+from temi_client.models.datasets import Image, ImageLabel
+from temi_client.resources.base import Resource, path_segment
 
 
 class ImageMethods(Resource):
@@ -17,9 +17,9 @@ class ImageMethods(Resource):
     def image_content(
         self, image_id: str, path: str | Path, *, progress: Progress | None = None
     ) -> Path:
-        """Save the original bytes; a download that broke off before is continued."""
+        """Saves the original file; resumes an interrupted download."""
         entry = self.image(image_id)
-        return download_known(
+        return download_resumable(
             self._transport,
             f"{_path(image_id)}/content",
             Path(path),
@@ -29,12 +29,12 @@ class ImageMethods(Resource):
         )
 
     def thumbnail(self, image_id: str, size: int = 256) -> bytes:
-        """A small WebP; `size` is its longer side: 64, 128, 256 or 512."""
+        """Returns a WebP; `size` is its longer side: 64, 128, 256 or 512."""
         path = f"{_path(image_id)}/thumbnail"
         return self._transport.send("GET", path, params={"size": size}).content
 
     def image_labels(self, image_id: str) -> Iterator[ImageLabel]:
-        """Where every clustering has put it."""
+        """Lists the labels of the image in all clusterings."""
         return self._pages(ImageLabel, f"{_path(image_id)}/labels")
 
     def delete_image(self, image_id: str) -> None:
@@ -42,4 +42,4 @@ class ImageMethods(Resource):
 
 
 def _path(image_id: str) -> str:
-    return f"/v1/images/{part(image_id)}"
+    return f"/v1/images/{path_segment(image_id)}"

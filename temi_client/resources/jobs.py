@@ -1,4 +1,4 @@
-"""Jobs: start, watch, look at, stop."""
+"""Jobs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import httpx
 from temi_client.downloads import Progress, download_stream
 from temi_client.errors import JobFailed
 from temi_client.events import JobWatcher
-from temi_client.models import CurvePoint, Job, LogLine
-from temi_client.resources.base import Resource, given, idempotency, part
+from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, LogLine
+from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
 
+SweepParameter = Literal["beta", "n_clusters"]
 ExportFormat = Literal[
     "csv", "jsonl", "parquet", "coco", "label_studio", "image_folder", "huggingface"
 ]
@@ -23,27 +24,27 @@ class JobMethods(Resource):
     _http: httpx.Client
 
     def create_job(
-        self, *, kind: str = "cluster", idempotency_key: str | None = None, **settings: Any
+        self, *, kind: JobKind = "cluster", idempotency_key: str | None = None, **settings: Any
     ) -> Job:
-        """Start a job of any kind. Settings that are None are left to the service; `priority` and
-        `webhook_url` go with every kind."""
-        body = {"kind": kind, **given(settings)}
-        return self._post(Job, "/v1/jobs", body, idempotency(idempotency_key))
+        """Starts a job. The service chooses settings that are None; every kind takes `priority`
+        and `webhook_url`."""
+        body = {"kind": kind, **without_none(settings)}
+        return self._post(Job, "/v1/jobs", body, idempotency_header(idempotency_key))
 
     def cluster(self, dataset_id: str, n_clusters: int, **options: Any) -> Job:
-        """Find groups and register a model of them."""
+        """Clusters a dataset and registers the model."""
         return self.create_job(dataset_id=dataset_id, n_clusters=n_clusters, **options)
 
     def sweep(
         self,
         dataset_id: str,
         *,
-        parameter: Literal["beta", "n_clusters"] = "beta",
+        parameter: SweepParameter = "beta",
         values: Sequence[float] | None = None,
         n_clusters: int | None = None,
         **options: Any,
     ) -> Job:
-        """Train over several values of one setting and compare; nothing is registered."""
+        """Trains with several values of one setting and compares them; registers no model."""
         return self.create_job(
             kind="sweep",
             dataset_id=dataset_id,
@@ -62,7 +63,7 @@ class JobMethods(Resource):
         epochs: int | None = None,
         **options: Any,
     ) -> Job:
-        """Train a model's backbone together with its heads; registers a new version."""
+        """Fine-tunes the backbone of a model and registers a new version."""
         return self.create_job(
             kind="finetune",
             model=model,
@@ -73,7 +74,7 @@ class JobMethods(Resource):
         )
 
     def predict_dataset(self, model: str, dataset_id: str, **options: Any) -> Job:
-        """Assign all images of a dataset to the clusters of a model; makes a clustering."""
+        """Assigns all images of a dataset to the clusters of a model, as a new clustering."""
         return self.create_job(kind="predict", model=model, dataset_id=dataset_id, **options)
 
     def map(
@@ -85,7 +86,7 @@ class JobMethods(Resource):
         seed: int | None = None,
         **options: Any,
     ) -> Job:
-        """Lay all images out in two dimensions; `download_map` has the result."""
+        """Projects all images to two dimensions; `download_map` saves the result."""
         return self.create_job(
             kind="map",
             dataset_id=dataset_id,
@@ -106,7 +107,7 @@ class JobMethods(Resource):
         include_excluded: bool | None = None,
         **options: Any,
     ) -> Job:
-        """Write a clustering to a file; the job's result has its `export_id`."""
+        """Exports a clustering to a file; the job's result has the `export_id`."""
         return self.create_job(
             kind="export",
             clustering_id=clustering_id,
@@ -118,7 +119,9 @@ class JobMethods(Resource):
             **options,
         )
 
-    def jobs(self, *, status: str | None = None, dataset_id: str | None = None) -> Iterator[Job]:
+    def jobs(
+        self, *, status: JobStatus | None = None, dataset_id: str | None = None
+    ) -> Iterator[Job]:
         return self._pages(Job, "/v1/jobs", status=status, dataset_id=dataset_id)
 
     def job(self, job_id: str) -> Job:
@@ -128,35 +131,37 @@ class JobMethods(Resource):
         return self._post(Job, f"{_path(job_id)}:cancel")
 
     def retry(self, job_id: str) -> Job:
-        """Queue a job that failed or was cancelled again; it goes on from what it has saved."""
+        """Retries a failed or cancelled job; it resumes from its saved results."""
         return self._post(Job, f"{_path(job_id)}:retry")
 
     def delete_job(self, job_id: str) -> None:
         self._delete(_path(job_id))
 
     def logs(self, job_id: str, *, after: int | None = None) -> Iterator[LogLine]:
-        """Its log so far, or the lines `after` the one of a number."""
+        """Lists the log lines so far, or those `after` a line number."""
         return self._pages(LogLine, f"{_path(job_id)}/logs", after=after)
 
     def curves(self, job_id: str, *, after: int | None = None) -> Iterator[CurvePoint]:
-        """Its training curves so far, or the points `after` a step."""
+        """Lists the points of the training curves so far, or those `after` a step."""
         return self._pages(CurvePoint, f"{_path(job_id)}/curves", after=after)
 
     def download_map(
         self, job_id: str, path: str | Path, *, progress: Progress | None = None
     ) -> Path:
-        """Save the points of a map as an Arrow file."""
+        """Saves the points of a map as an Arrow file."""
         return download_stream(
             self._transport, f"{_path(job_id)}/map", Path(path), progress=progress
         )
 
     def watch(self, job_id: str, *, poll_seconds: float = 1.0) -> Iterator[Job]:
-        """Every reported state of the job, the final one last."""
-        watcher = JobWatcher(self._http, part(job_id), lambda: self.job(job_id), poll_seconds)
+        """Yields the states of a job as the service reports them, until the final one."""
+        watcher = JobWatcher(
+            self._http, path_segment(job_id), lambda: self.job(job_id), poll_seconds
+        )
         return watcher.states()
 
     def wait(self, job_id: str, *, poll_seconds: float = 1.0) -> Job:
-        """The succeeded job; JobFailed if it failed or was cancelled."""
+        """Returns the succeeded job; raises `JobFailed` if it failed or was cancelled."""
         *_, last = self.watch(job_id, poll_seconds=poll_seconds)
         if last.status != "succeeded":
             raise JobFailed(last)
@@ -164,4 +169,4 @@ class JobMethods(Resource):
 
 
 def _path(job_id: str) -> str:
-    return f"/v1/jobs/{part(job_id)}"
+    return f"/v1/jobs/{path_segment(job_id)}"

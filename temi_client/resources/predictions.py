@@ -1,4 +1,4 @@
-"""Labels for new images."""
+"""Predictions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from temi_client.models import LoadedModel, LoadedModels, Prediction, Predictions
-from temi_client.resources.base import Resource, part
+from temi_client.models.predictions import LoadedModel, LoadedModels, Prediction, Predictions
+from temi_client.resources.base import Resource, path_segment
 from temi_client.uploads import multipart_body
 
 _PREDICT_BATCH = 64
@@ -23,22 +23,22 @@ class PredictionMethods(Resource):
         version: int | None = None,
         probabilities: bool = False,
     ) -> Predictions:
-        """Labels for files, by `name`, `name@alias` or a fixed version."""
+        """Labels files with a model: `name`, `name@alias`, or `name` and `version`."""
         files = [Path(path) for path in paths]
         if not files:
             raise ValueError("no images to predict")
         found: list[Prediction] = []
-        answer: Predictions | None = None
+        response: Predictions | None = None
         for start in range(0, len(files), _PREDICT_BATCH):
-            if answer is not None:
-                # An alias that moves meanwhile must not mix two versions in one answer.
-                name, version = answer.model.name, answer.model.version
+            if response is not None:
+                # If the alias changes meanwhile, all batches still use the first version.
+                name, version = response.model.name, response.model.version
             batch = files[start : start + _PREDICT_BATCH]
             body = multipart_body(batch)
-            answer = self._predict(name, version, top_k, probabilities, body=body)
-            found += answer.data
-        assert answer is not None
-        return Predictions(model=answer.model, data=found)
+            response = self._predict(name, version, top_k, probabilities, body=body)
+            found += response.data
+        assert response is not None
+        return Predictions(model=response.model, data=found)
 
     def predict_images(
         self,
@@ -49,7 +49,7 @@ class PredictionMethods(Resource):
         version: int | None = None,
         probabilities: bool = False,
     ) -> Predictions:
-        """Labels for images of your datasets, by their ids."""
+        """Labels images of your datasets, by id."""
         body = {"image_ids": list(image_ids)}
         return self._predict(name, version, top_k, probabilities, json=body)
 
@@ -62,12 +62,12 @@ class PredictionMethods(Resource):
         version: int | None = None,
         probabilities: bool = False,
     ) -> Predictions:
-        """Labels for features that you computed with the model's own backbone."""
+        """Labels features that were computed with the model's backbone."""
         body = {"embeddings": [[float(value) for value in row] for row in embeddings]}
         return self._predict(name, version, top_k, probabilities, json=body)
 
     def loaded_models(self) -> list[LoadedModel]:
-        """Models in the memory of the server, and how fast each way to compute them was."""
+        """Returns the models that are loaded for predictions, with their backend and precision."""
         return self._get(LoadedModels, "/v1/serving").data
 
     def _predict(
@@ -76,7 +76,7 @@ class PredictionMethods(Resource):
         fixed = "" if version is None else f"/versions/{version}"
         response = self._transport.send(
             "POST",
-            f"/v1/models/{part(name)}{fixed}:predict",
+            f"/v1/models/{path_segment(name)}{fixed}:predict",
             params={"top_k": top_k, **({"probabilities": True} if probabilities else {})},
             **content,
         )

@@ -1,4 +1,4 @@
-"""The model registry: versions, aliases, and models that go from one service to another."""
+"""The model registry: versions, aliases, export and import."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from temi_client.downloads import Progress, download_stream
-from temi_client.models import AliasChange, Comparison, Model, ModelVersion
-from temi_client.resources.base import Resource, given, idempotency, part
+from temi_client.models.registry import AliasChange, Comparison, Model, ModelVersion
+from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
 from temi_client.transport import Body
 from temi_client.uploads import file_body
 
-_IMPORT_SECONDS = 900.0  # gigabytes are checked before the answer comes
+_IMPORT_TIMEOUT_SECONDS = 900.0  # the service checks the whole file before it responds
 
 
 class RegistryMethods(Resource):
@@ -24,7 +24,7 @@ class RegistryMethods(Resource):
         return self._get(Model, _model(name))
 
     def delete_model(self, name: str) -> None:
-        """All its versions with their files. What they made (clusterings) stays."""
+        """Deletes all versions with their files; clusterings stay."""
         self._delete(_model(name))
 
     def model_versions(self, name: str) -> Iterator[ModelVersion]:
@@ -39,7 +39,7 @@ class RegistryMethods(Resource):
     def compare_versions(
         self, name: str, left: int, right: int, *, dataset_id: str | None = None
     ) -> Comparison:
-        """Settings, metrics and, on a dataset that both have clustered, where images move."""
+        """Compares settings and metrics, and the assignments of a dataset that both clustered."""
         return self._get(
             Comparison, f"{_model(name)}:compare", left=left, right=right, dataset_id=dataset_id
         )
@@ -52,18 +52,18 @@ class RegistryMethods(Resource):
         self._delete(_alias(name, alias))
 
     def rollback_alias(self, name: str, alias: str, *, idempotency_key: str | None = None) -> Model:
-        """Point it at what it was before its last move; again, and it goes one further back."""
+        """Sets an alias back to its previous version; each call goes one change further back."""
         path = f"{_alias(name, alias)}:rollback"
-        return self._post(Model, path, headers=idempotency(idempotency_key))
+        return self._post(Model, path, headers=idempotency_header(idempotency_key))
 
     def alias_history(self, name: str, alias: str) -> Iterator[AliasChange]:
-        """Every move, newest first."""
+        """Lists the changes of an alias, newest first."""
         return self._pages(AliasChange, f"{_alias(name, alias)}/history")
 
     def export_version(
         self, name: str, version: int, path: str | Path, *, progress: Progress | None = None
     ) -> Path:
-        """Save a version as one file. A folder is given a file of the name `name-version.temi`."""
+        """Saves a version as one file; in a folder, it is called `name-version.temi`."""
         target = Path(path)
         if target.is_dir():
             target = target / f"{name}-{version}.temi"
@@ -78,33 +78,33 @@ class RegistryMethods(Resource):
         idempotency_key: str | None = None,
         progress: Progress | None = None,
     ) -> ModelVersion:
-        """Register a file that `export_version` saved, under its own name or another one."""
+        """Registers a version from a file of `export_version`, under its own name or `name`."""
         response = self._transport.send(
             "POST",
             "/v1/models:import",
-            params=given({"name": name}),
-            headers=idempotency(idempotency_key),
-            body=_patient(file_body(Path(path), progress)),
+            params=without_none({"name": name}),
+            headers=idempotency_header(idempotency_key),
+            body=_with_import_timeout(file_body(Path(path), progress)),
         )
         return ModelVersion.model_validate_json(response.content)
 
 
-def _patient(body: Body) -> Body:
+def _with_import_timeout(body: Body) -> Body:
     @contextmanager
     def open_body() -> Iterator[dict[str, Any]]:
         with body() as content:
-            yield {**content, "timeout": _IMPORT_SECONDS}
+            yield {**content, "timeout": _IMPORT_TIMEOUT_SECONDS}
 
     return open_body
 
 
 def _model(name: str) -> str:
-    return f"/v1/models/{part(name)}"
+    return f"/v1/models/{path_segment(name)}"
 
 
 def _version(name: str, version: int) -> str:
-    return f"{_model(name)}/versions/{part(version)}"
+    return f"{_model(name)}/versions/{path_segment(version)}"
 
 
 def _alias(name: str, alias: str) -> str:
-    return f"{_model(name)}/aliases/{part(alias)}"
+    return f"{_model(name)}/aliases/{path_segment(alias)}"

@@ -1,31 +1,32 @@
-"""Images to the service: new datasets, and more images for those that are there."""
+"""Uploads: new datasets, images for existing ones, and resumable uploads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, Unpack
 
 from temi_client import tus
 from temi_client.downloads import Progress
-from temi_client.models import Job, Upload, UploadLimits
-from temi_client.resources.base import Resource, given, idempotency, part
+from temi_client.models.datasets import Upload, UploadLimits
+from temi_client.models.jobs import Job
+from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
 from temi_client.transport import Body
 from temi_client.uploads import (
     MANIFEST_TYPES,
-    as_archive_or_few,
     default_name,
     file_body,
     is_image,
     media_type,
     multipart_body,
+    prepare_images,
 )
 
 PathLike = str | Path
-# `manifest`: a manifest.csv or manifest.jsonl beside the images says what they show.
+# `manifest`: a manifest.csv or manifest.jsonl at the root of the archive or folder.
 LabelsFrom = Literal["none", "folder", "manifest"]
 
-# Larger archives travel in pieces that survive a broken connection.
+# Larger archives are sent as resumable uploads.
 RESUMABLE_BYTES = 64 * 1024 * 1024
 
 
@@ -35,7 +36,7 @@ class UploadSource(TypedDict):
 
 
 class FolderSource(TypedDict):
-    """A folder of the server; it must be one that its operator allows."""
+    """A folder of the server that TEMI_SOURCE_FOLDERS allows."""
 
     type: Literal["folder"]
     path: str
@@ -56,118 +57,69 @@ class UrlsSource(TypedDict):
 Source = UploadSource | FolderSource | ObjectsSource | UrlsSource
 
 
+class JobOptions(TypedDict, total=False):
+    webhook_url: str | None
+    priority: int | None
+    idempotency_key: str | None
+
+
+class IngestOptions(JobOptions, total=False):
+    labels_from: LabelsFrom
+
+
 class UploadMethods(Resource):
     def upload_dataset(
         self,
         source: PathLike | Sequence[PathLike],
         *,
         name: str | None = None,
-        labels_from: LabelsFrom = "none",
-        webhook_url: str | None = None,
-        priority: int | None = None,
-        idempotency_key: str | None = None,
         resumable: bool | None = None,
         progress: Progress | None = None,
+        **options: Unpack[IngestOptions],
     ) -> Job:
-        """Send an archive, a folder or a list of images; the answer is the ingest job. Archives
-        above 64 MiB go in resumable pieces unless `resumable` or a key of yours says otherwise."""
-        chosen = _as_paths(source)
-        settings = {
-            "name": name or default_name(chosen),
-            "labels_from": labels_from,
-            "webhook_url": webhook_url,
-            "priority": priority,
-        }
-        return self._send_images(
-            "/v1/datasets", chosen, settings, idempotency_key, resumable, progress
-        )
+        """Uploads an archive, a folder or a list of images; returns the ingest job. By default,
+        archives above 64 MiB are sent in resumable chunks if no `idempotency_key` is given."""
+        paths = _as_paths(source)
+        settings = {"name": name or default_name(paths), **options}
+        return self._send_images("/v1/datasets", paths, settings, resumable, progress)
 
     def append_images(
         self,
         dataset_id: str,
         source: PathLike | Sequence[PathLike],
         *,
-        labels_from: LabelsFrom = "none",
-        webhook_url: str | None = None,
-        priority: int | None = None,
-        idempotency_key: str | None = None,
         resumable: bool | None = None,
         progress: Progress | None = None,
+        **options: Unpack[IngestOptions],
     ) -> Job:
-        """Add the images of an archive, a folder or a list to a dataset."""
-        return self._send_images(
-            _images(dataset_id),
-            _as_paths(source),
-            {"labels_from": labels_from, "webhook_url": webhook_url, "priority": priority},
-            idempotency_key,
-            resumable,
-            progress,
-        )
+        """Adds the images of an archive, a folder or a list to a dataset."""
+        paths = _as_paths(source)
+        return self._send_images(_images(dataset_id), paths, options, resumable, progress)
 
-    def create_dataset(
-        self,
-        source: Source,
-        *,
-        name: str,
-        labels_from: LabelsFrom = "none",
-        webhook_url: str | None = None,
-        priority: int | None = None,
-        idempotency_key: str | None = None,
-    ) -> Job:
-        """From what the service itself can reach: a finished upload, one of its folders, a bucket
-        or addresses."""
-        settings = {
-            "name": name,
-            "labels_from": labels_from,
-            "webhook_url": webhook_url,
-            "priority": priority,
-        }
-        return self._send_source("/v1/datasets", source, settings, idempotency_key)
+    def create_dataset(self, source: Source, *, name: str, **options: Unpack[IngestOptions]) -> Job:
+        """Creates a dataset from a source that the service reads: a finished upload, a folder of
+        the server, a bucket or URLs."""
+        return self._send_source("/v1/datasets", source, {"name": name, **options})
 
     def append_source(
-        self,
-        dataset_id: str,
-        source: Source,
-        *,
-        labels_from: LabelsFrom = "none",
-        webhook_url: str | None = None,
-        priority: int | None = None,
-        idempotency_key: str | None = None,
+        self, dataset_id: str, source: Source, **options: Unpack[IngestOptions]
     ) -> Job:
-        """As `create_dataset`, but into a dataset that is there."""
-        settings = {"labels_from": labels_from, "webhook_url": webhook_url, "priority": priority}
-        return self._send_source(_images(dataset_id), source, settings, idempotency_key)
+        """Adds images to a dataset, from the same sources as `create_dataset`."""
+        return self._send_source(_images(dataset_id), source, options)
 
     def upload_manifest(
-        self,
-        path: PathLike,
-        *,
-        name: str | None = None,
-        webhook_url: str | None = None,
-        priority: int | None = None,
-        idempotency_key: str | None = None,
+        self, path: PathLike, *, name: str | None = None, **options: Unpack[JobOptions]
     ) -> Job:
-        """A CSV or JSON lines file that names the images, their labels and metadata."""
+        """Creates a dataset from a CSV or JSON lines file that lists images and labels."""
         manifest = _manifest(path)
-        settings = {
-            "name": name or default_name(manifest),
-            "webhook_url": webhook_url,
-            "priority": priority,
-        }
-        return self._send_body("/v1/datasets", file_body(manifest), settings, idempotency_key)
+        settings = {"name": name or default_name(manifest), **options}
+        return self._send_body("/v1/datasets", file_body(manifest), settings)
 
     def append_manifest(
-        self,
-        dataset_id: str,
-        path: PathLike,
-        *,
-        webhook_url: str | None = None,
-        priority: int | None = None,
-        idempotency_key: str | None = None,
+        self, dataset_id: str, path: PathLike, **options: Unpack[JobOptions]
     ) -> Job:
-        body = file_body(_manifest(path))
-        settings = {"webhook_url": webhook_url, "priority": priority}
-        return self._send_body(_images(dataset_id), body, settings, idempotency_key)
+        """Adds the images of a manifest to a dataset."""
+        return self._send_body(_images(dataset_id), file_body(_manifest(path)), options)
 
     def upload_resumable(
         self,
@@ -177,25 +129,24 @@ class UploadMethods(Resource):
         chunk_bytes: int = tus.CHUNK_BYTES,
         progress: Progress | None = None,
     ) -> Upload:
-        """Send a file in pieces; `upload`, the id or address of an earlier one, is taken up. A
-        connection that breaks is picked up again; `UploadInterrupted` names the upload if it
-        stays broken."""
+        """Sends a file in chunks, or continues `upload`, the id or URL of an earlier upload.
+        Retries after broken connections; then raises `UploadInterrupted` with the upload's id."""
         file = Path(path)
-        begun = tus.read_upload(self._transport, upload) if upload else None
+        started = tus.read_upload(self._transport, upload) if upload else None
         return tus.send_file(
             self._transport,
             file,
-            begun or tus.create_upload(self._transport, file),
+            started or tus.create_upload(self._transport, file),
             chunk_bytes=chunk_bytes,
             progress=progress,
         )
 
     def upload_limits(self) -> UploadLimits:
-        """What resumable uploads may be."""
+        """Returns the maximum size and the tus extensions of resumable uploads."""
         return tus.read_limits(self._transport)
 
     def upload_state(self, upload: str) -> Upload:
-        """How much of a resumable upload has arrived."""
+        """Returns the offset and length of a resumable upload."""
         return tus.read_upload(self._transport, upload)
 
     def delete_upload(self, upload: str) -> None:
@@ -206,42 +157,45 @@ class UploadMethods(Resource):
         path: str,
         source: Path | list[Path],
         settings: Mapping[str, Any],
-        key: str | None,
         resumable: bool | None,
         progress: Progress | None,
     ) -> Job:
-        with as_archive_or_few(source) as prepared:
+        with prepare_images(source) as prepared:
             if not isinstance(prepared, Path):
-                return self._send_body(path, multipart_body(prepared, progress), settings, key)
+                return self._send_body(path, multipart_body(prepared, progress), settings)
             if resumable is None:
-                # Sent again, pieces are another upload: a key must see the same body.
-                resumable = key is None and prepared.stat().st_size > RESUMABLE_BYTES
+                # A repeated call makes another upload, but a key needs the same body.
+                has_key = settings.get("idempotency_key") is not None
+                resumable = not has_key and prepared.stat().st_size > RESUMABLE_BYTES
             if not resumable:
-                return self._send_body(path, file_body(prepared, progress), settings, key)
+                return self._send_body(path, file_body(prepared, progress), settings)
             upload = self.upload_resumable(prepared, progress=progress)
-            arrived: UploadSource = {"type": "upload", "upload_id": upload.id}
-            return self._send_source(path, arrived, settings, key)
+            return self._send_source(path, {"type": "upload", "upload_id": upload.id}, settings)
 
-    def _send_body(self, path: str, body: Body, params: Mapping[str, Any], key: str | None) -> Job:
-        response = self._transport.send(
-            "POST", path, params=given(params), body=body, headers=idempotency(key)
-        )
+    def _send_body(self, path: str, body: Body, settings: Mapping[str, Any]) -> Job:
+        params, headers = _split_key(settings)
+        response = self._transport.send("POST", path, params=params, body=body, headers=headers)
         return Job.model_validate_json(response.content)
 
-    def _send_source(
-        self, path: str, source: Source, settings: Mapping[str, Any], key: str | None
-    ) -> Job:
-        return self._post(Job, path, {**given(settings), "source": source}, idempotency(key))
+    def _send_source(self, path: str, source: Source, settings: Mapping[str, Any]) -> Job:
+        fields, headers = _split_key(settings)
+        return self._post(Job, path, {**fields, "source": source}, headers)
+
+
+def _split_key(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Returns the settings without the idempotency key, and the header with the key."""
+    fields = without_none(settings)
+    return fields, idempotency_header(fields.pop("idempotency_key", None))
 
 
 def _images(dataset_id: str) -> str:
-    return f"/v1/datasets/{part(dataset_id)}/images"
+    return f"/v1/datasets/{path_segment(dataset_id)}/images"
 
 
 def _manifest(path: PathLike) -> Path:
     manifest = Path(path)
     if media_type(manifest) not in MANIFEST_TYPES:
-        raise ValueError(f"{manifest} is no manifest: its name must end with .csv or .jsonl")
+        raise ValueError(f"{manifest} is not a manifest: its name must end with .csv or .jsonl")
     return manifest
 
 

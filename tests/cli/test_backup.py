@@ -1,4 +1,4 @@
-"""`temi backup`, `temi restore` and `temi gc`, on instances of their own."""
+"""`temi backup`, `temi restore` and `temi gc`."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def _use(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Runtime:
     return Runtime(get_settings())
 
 
-def test_to_a_file_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backup_and_restore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = _use(monkeypatch, tmp_path / "full")
     assert run(app, ["db", "upgrade"]).exit_code == 0
     fill(full)
@@ -47,7 +47,7 @@ def test_to_a_file_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         runtime.db.dispose()
 
 
-def test_a_damaged_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restoring_a_damaged_file_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _use(monkeypatch, tmp_path / "data")
     (tmp_path / "b.tar").write_bytes(b"x" * 2_000)
     answer = run(app, ["restore", str(tmp_path / "b.tar")])
@@ -56,7 +56,7 @@ def test_a_damaged_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert run(app, ["restore", str(tmp_path / "none.tar")]).exit_code == 2
 
 
-def test_what_nobody_refers_to_is_shown_then_removed(
+def test_gc_lists_then_removes_unreferenced_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = _use(monkeypatch, tmp_path / "data")

@@ -1,4 +1,4 @@
-"""The command line, without a service or against a small one."""
+"""Commands without a service, or with a fake one."""
 
 import csv
 import json
@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from app.cli import app
 from app.cli.output import write_labels
-from tests.client.service import FakeService, event, job, page, running_service
+from tests.client.fake_service import FakeService, event, job, page, running_service
 
-NOBODY = "http://127.0.0.1:9"
+NO_SERVER = "http://127.0.0.1:9"
 run = CliRunner().invoke
 MODEL = {
     "name": "pets",
@@ -93,31 +93,31 @@ def test_a_wrong_command_line_is_exit_code_2(command: list[str]) -> None:
         ["datasets", "issues", "ds_1"],
     ],
 )
-def test_no_service_is_exit_code_3_and_says_what_to_do(command: list[str]) -> None:
-    answer = run(app, command, env={"TEMI_SERVER": NOBODY})
+def test_no_service_is_exit_code_3_with_a_hint(command: list[str]) -> None:
+    answer = run(app, command, env={"TEMI_SERVER": NO_SERVER})
     assert answer.exit_code == 3
     assert "temi serve" in answer.stderr
     assert ("--local" in answer.stderr) == (command[0] == "cluster")
 
 
-def test_lists_as_json_are_for_other_programs(service: FakeService) -> None:
+def test_lists_are_printed_as_json(service: FakeService) -> None:
     service.answer("GET", "/v1/models", page(MODEL))
-    answer = run(app, ["models", "--json", "--server", service.url])
+    answer = run(app, ["--server", service.url, "models", "--json"])
     assert answer.exit_code == 0
     assert json.loads(answer.stdout)[0]["aliases"] == {"live": 1}
 
 
-def test_lists_as_tables(service: FakeService) -> None:
+def test_lists_are_printed_as_tables(service: FakeService) -> None:
     service.answer("GET", "/v1/models", page(MODEL))
     service.answer("GET", "/v1/jobs", page(job(), job("failed", id="job_2")))
-    assert "live -> 1" in run(app, ["models", "--server", service.url]).stdout
-    jobs = run(app, ["jobs", "list", "--server", service.url]).stdout
+    assert "live -> 1" in run(app, ["--server", service.url, "models"]).stdout
+    jobs = run(app, ["--server", service.url, "jobs", "list"]).stdout
     assert "job_1" in jobs
     assert "job_2" in jobs
 
 
 def test_an_error_of_the_service_is_exit_code_1(service: FakeService) -> None:
-    answer = run(app, ["models", "show", "cats", "--server", service.url])
+    answer = run(app, ["--server", service.url, "models", "show", "cats"])
     assert answer.exit_code == 1
     assert "not_found" in answer.stderr
 
@@ -125,7 +125,7 @@ def test_an_error_of_the_service_is_exit_code_1(service: FakeService) -> None:
 def test_watching_shows_plain_lines_without_a_terminal(service: FakeService) -> None:
     states = event(job(), 1) + event(job("succeeded"), 2)
     service.answer("GET", "/v1/jobs/job_1/events", states, content_type="text/event-stream")
-    answer = run(app, ["jobs", "watch", "job_1", "--server", service.url])
+    answer = run(app, ["--server", service.url, "jobs", "watch", "job_1"])
     assert answer.exit_code == 0
     assert "train: 3/10 2.0/s ETA 0:04" in answer.stderr
 
@@ -135,23 +135,23 @@ def test_watching_a_job_that_fails_is_exit_code_1(service: FakeService) -> None:
     service.answer(
         "GET", "/v1/jobs/job_1/events", event(failed, 1), content_type="text/event-stream"
     )
-    answer = run(app, ["jobs", "watch", "job_1", "--server", service.url])
+    answer = run(app, ["--server", service.url, "jobs", "watch", "job_1"])
     assert answer.exit_code == 1
     assert "No image in [it]." in answer.stderr
 
 
-def test_predictions_name_what_could_not_be_read(service: FakeService, tmp_path: Path) -> None:
+def test_predictions_name_unreadable_images(service: FakeService, tmp_path: Path) -> None:
     image = tmp_path / "1.jpg"
     image.write_bytes(b"no image")
     data = [{"image": "1.jpg", "error": {"code": "image_undecodable", "detail": "damaged"}}]
     answered = {"model": {"name": "pets", "version": 1}, "data": data}
     service.answer("POST", "/v1/models/pets:predict", answered)
-    answer = run(app, ["predict", "pets", str(image), "--server", service.url])
+    answer = run(app, ["--server", service.url, "predict", "pets", str(image)])
     assert answer.exit_code == 1
     assert "damaged" in answer.stdout
 
 
-def test_labels_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_labels_are_written_atomically(tmp_path: Path) -> None:
     def breaks() -> Iterator[tuple[str, int, float]]:
         yield "a.jpg", 0, 0.5
         raise RuntimeError
@@ -182,21 +182,21 @@ def test_local_clustering_of_a_folder(tmp_path: Path) -> None:
         rows = list(csv.DictReader(handle))
     assert [row["file"] for row in rows] == [f"{number:02d}.png" for number in range(12)]
     assert len({(int(row["file"][:2]) % 2, row["cluster"]) for row in rows}) == 2
-    assert "2 files were left out" in answer.stderr
+    assert "2 files were skipped" in answer.stderr
     assert "image_undecodable" in answer.stderr
     assert "train: 40/40" in answer.stderr
 
 
-def test_local_clustering_of_too_few_images(tmp_path: Path) -> None:
+def test_local_clustering_without_images_fails(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not an image")
     out = tmp_path / "labels.csv"
     answer = run(app, ["cluster", str(tmp_path), "-k", "2", "--local", "--out", str(out)])
     assert answer.exit_code == 1
-    assert "no image" in answer.stderr
+    assert "no readable image" in answer.stderr
     assert not out.exists()
 
 
-def test_backbones_are_listed_with_what_is_missing() -> None:
+def test_backbones_are_listed_with_missing_weights() -> None:
     answer = run(app, ["backbones", "--json"])
     assert answer.exit_code == 0
     found = {one["name"]: one for one in json.loads(answer.stdout)}

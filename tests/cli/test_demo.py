@@ -1,4 +1,4 @@
-"""`temi demo`: what it takes over from earlier runs, and how its own service starts and stops."""
+"""`temi demo`: reuse of earlier results, and the embedded service."""
 
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import app
-from app.cli.child import free_port
-from tests.client.service import Answer, FakeService, Request, job, page, running_service
+from app.cli.embedded_service import free_port
+from tests.client.fake_service import FakeService, Request, Response, job, page, running_service
 
 ARCHIVE = Path(__file__).resolve().parents[2] / "demo" / "clipart.zip"
 CREATED = "2026-01-02T03:04:05Z"
@@ -49,7 +49,7 @@ ASSIGNMENTS = [
 ]
 
 
-def predict(request: Request) -> Answer:
+def predict(request: Request) -> Response:
     names = [
         line.split(b'filename="')[1].split(b'"')[0].decode()
         for line in request.body.split(b"\r\n")
@@ -57,7 +57,7 @@ def predict(request: Request) -> Answer:
     ]
     found = {"cluster_id": 0, "label": "cluster 0", "probability": 0.9}
     data = [{"image": name, **found} for name in names]
-    return Answer({"model": {"name": "demo-clipart", "version": 1}, "data": data})
+    return Response({"model": {"name": "demo-clipart", "version": 1}, "data": data})
 
 
 def service_after_a_first_run(service: FakeService) -> None:
@@ -72,47 +72,47 @@ def service_after_a_first_run(service: FakeService) -> None:
     service.routes["POST", "/v1/models/demo-clipart/versions/1:predict"] = predict
 
 
-def test_a_second_run_computes_nothing_twice() -> None:
+def test_a_second_run_reuses_the_results() -> None:
     with running_service() as service:
         service_after_a_first_run(service)
-        answer = CliRunner().invoke(app, ["demo", "--server", service.url])
+        answer = CliRunner().invoke(app, ["--server", service.url, "demo"])
     assert answer.exit_code == 0, answer.output
     posted = [request.path for request in service.requests if request.method == "POST"]
     assert posted == ["/v1/models/demo-clipart/versions/1:predict"]
-    assert "75.0 %" in answer.stdout  # TEMI beside k-means
+    assert "75.0 %" in answer.stdout  # TEMI, and k-means below
     assert "50.0 %" in answer.stdout
-    assert "cluster 0: fruit" in answer.stdout  # what the cluster of a prediction holds
+    assert "cluster 0: fruit" in answer.stdout  # the majority group of the predicted cluster
     assert "road_signs" in answer.stdout  # the true group of a held-back image
     assert f"{service.url}/docs" in answer.stdout
 
 
-def test_an_upload_that_failed_before_is_tried_again_with_another_key() -> None:
+def test_a_failed_upload_is_retried_with_another_key() -> None:
     with running_service() as service:
         service_after_a_first_run(service)
         keys: list[str] = []
 
-        def upload(request: Request) -> Answer:
+        def upload(request: Request) -> Response:
             keys.append(request.headers["idempotency-key"])
-            return Answer(job("queued", id=f"job_up{len(keys)}"), 202)
+            return Response(job("queued", id=f"job_up{len(keys)}"), 202)
 
         service.answer("GET", "/v1/datasets", page())
         service.routes["POST", "/v1/datasets"] = upload
         service.answer("GET", "/v1/datasets/ds_1", DATASET)
         service.answer("GET", "/v1/jobs/job_up1", job("failed", id="job_up1"))
         service.answer("GET", "/v1/jobs/job_up2", job("succeeded", id="job_up2"))
-        answer = CliRunner().invoke(app, ["demo", "--server", service.url])
+        answer = CliRunner().invoke(app, ["--server", service.url, "demo"])
     assert answer.exit_code == 0, answer.output
     assert len(set(keys)) == 2
     assert keys[0].startswith("demo-upload-")
 
 
-def test_a_service_that_does_not_come_up_is_quoted(
+def test_a_service_that_does_not_start_is_reported_with_its_log(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TEMI_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("TEMI_LOG_FORMAT", "no-such-format")
-    nobody = f"http://127.0.0.1:{free_port(0)}"
-    answer = CliRunner().invoke(app, ["demo", "--server", nobody])
+    no_server = f"http://127.0.0.1:{free_port(0)}"
+    answer = CliRunner().invoke(app, ["--server", no_server, "demo"])
     assert answer.exit_code == 1
     assert "The service ended with exit code" in answer.stderr
     assert "log_format" in answer.stderr

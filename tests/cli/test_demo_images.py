@@ -1,4 +1,4 @@
-"""What ships in demo/."""
+"""The archives in demo/."""
 
 import csv
 import hashlib
@@ -23,12 +23,12 @@ def groups(images: dict[str, bytes]) -> dict[str, int]:
     return {name: names.count(name) for name in names}
 
 
-def test_it_is_small() -> None:
+def test_the_archives_are_small() -> None:
     size = sum((DEMO / name).stat().st_size for name in ("clipart.zip", "held_back.zip"))
     assert size <= 2_700_000
 
 
-def test_groups_are_of_a_useful_size() -> None:
+def test_group_sizes() -> None:
     training, held_back = groups(read("clipart.zip")), groups(read("held_back.zip"))
     assert len(training) == 10
     assert all(30 <= count <= 70 for count in training.values())
@@ -42,7 +42,7 @@ def test_every_file_is_an_rgb_image_of_the_stated_size(name: str) -> None:
             assert (image.format, image.mode, image.size) == ("JPEG", "RGB", (144, 144))
 
 
-def test_no_drawing_is_there_twice() -> None:
+def test_drawings_are_unique() -> None:
     training, held_back = read("clipart.zip"), read("held_back.zip")
     everything = [*training.values(), *held_back.values()]
     assert len({hashlib.sha256(content).digest() for content in everything}) == len(everything)
@@ -50,7 +50,7 @@ def test_no_drawing_is_there_twice() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_no_held_back_drawing_is_nearly_in_the_training_set() -> None:
+def test_held_back_drawings_differ_from_the_training_set() -> None:
     def pixels(content: bytes) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
         with Image.open(io.BytesIO(content)) as image:
             return np.asarray(image.resize((16, 16)), dtype=np.float32).ravel()
@@ -61,7 +61,7 @@ def test_no_held_back_drawing_is_nearly_in_the_training_set() -> None:
         assert nearest > 8.0, path  # levels of 255; a re-encoded copy is below 2
 
 
-def test_the_selection_names_every_file_and_its_source() -> None:
+def test_the_selection_lists_every_file() -> None:
     with (DEMO / "selection.csv").open(newline="") as handle:
         rows = list(csv.DictReader(handle))
     for archive in ("clipart.zip", "held_back.zip"):
@@ -69,7 +69,7 @@ def test_the_selection_names_every_file_and_its_source() -> None:
         assert listed == set(read(archive))
 
 
-def test_the_licence_and_the_counts_are_stated() -> None:
+def test_the_readme_states_license_and_counts() -> None:
     readme = (DEMO / "README.md").read_text()
     assert "public domain" in readme
     assert "Open Clip Art Library" in readme

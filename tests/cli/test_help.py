@@ -1,6 +1,8 @@
-"""Every command says what it does, and takes the same options as the others."""
+"""Help texts, options that all commands share, and options before the command."""
 
 from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
 
 import pytest
 import typer
@@ -8,12 +10,12 @@ from typer.testing import CliRunner
 
 from app.cli import app
 
-# They run here, without a service or with one of their own.
+# Commands that do not connect to a service.
 _LOCAL = {
     *("api", "backbones", "backup", "bench", "db", "demo", "doctor", "gc", "keys", "restore"),
     *("serve", "worker"),
 }
-# They save a file, delete something, or are read line by line.
+# Commands that save a file, delete something, or print lines.
 _WITHOUT_JSON = {"cluster", "contact-sheet", "delete", "download", "labels", "map", "plot"}
 _WITHOUT_JSON |= {"export", "thumbnail", "unalias"}
 
@@ -26,15 +28,20 @@ def commands(group: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
             yield (*path, name), command
 
 
-COMMANDS = dict(commands(typer.main.get_command(app)))
+def _options(command: Any) -> set[str]:
+    return {name for parameter in command.params for name in parameter.opts}
 
 
-def test_there_are_many() -> None:
+ROOT = typer.main.get_command(app)
+COMMANDS = dict(commands(ROOT))
+
+
+def test_all_commands_are_found() -> None:
     assert len(COMMANDS) >= 60
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_help_is_short_and_clear(path: tuple[str, ...]) -> None:
+def test_help_is_short(path: tuple[str, ...]) -> None:
     help_text = str(getattr(COMMANDS[path], "help", ""))
     assert help_text.endswith(".")
     assert len(help_text) < 120
@@ -44,14 +51,33 @@ def test_help_is_short_and_clear(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_the_same_options_everywhere(path: tuple[str, ...]) -> None:
-    options = {name for p in COMMANDS[path].params for name in p.opts}  # type: ignore[attr-defined]
+def test_shared_options(path: tuple[str, ...]) -> None:
+    options = _options(COMMANDS[path])
+    assert not {"--server", "--api-key"} & options
     if path[0] in _LOCAL:
         return
-    assert {"--server", "--api-key"} <= options
     saves_or_removes = path[-1] in _WITHOUT_JSON and path[:2] != ("jobs", "start")
     assert "--json" in options or saves_or_removes
     assert ("--yes" in options) == path[-1].startswith("delete")
+
+
+def test_connection_options_come_before_the_command() -> None:
+    assert {"--server", "--api-key"} <= _options(ROOT)
+    assert "before the command" in CliRunner().invoke(app, ["--help"]).output
+    after = CliRunner().invoke(app, ["datasets", "list", "--server", "http://127.0.0.1:9"])
+    assert after.exit_code == 2
+    assert "No such option" in after.stderr
+
+
+def test_a_server_that_is_no_url_is_exit_code_2() -> None:
+    answer = CliRunner().invoke(app, ["--server", "http://x:port", "models"])
+    assert answer.exit_code == 2
+    assert "is not a URL" in answer.stderr
+
+
+def test_version_comes_from_the_package_metadata() -> None:
+    answer = CliRunner().invoke(app, ["--version"])
+    assert (answer.exit_code, answer.stdout) == (0, f"temi {version('temi-service')}\n")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`temi keys` on a database of its own, and what `temi serve` makes of it."""
+"""`temi keys`, `temi audit`, and the check for a key before listening."""
 
 import json
 import os
@@ -18,8 +18,8 @@ run = CliRunner().invoke
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without tables: nobody has started a service yet."""
+def _empty_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uses an empty data folder, as before the first start."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TEMI_DATA_DIR", str(tmp_path / "data"))
     get_settings.cache_clear()
@@ -32,7 +32,7 @@ def _listed() -> list[dict[str, object]]:
     return found
 
 
-def test_the_key_alone_is_on_stdout() -> None:
+def test_only_the_key_is_printed_to_stdout() -> None:
     answer = run(app, ["keys", "create", "phone"])
     assert answer.exit_code == 0, answer.output
     assert re.fullmatch(r"temi_[A-Za-z0-9_-]{43}\n", answer.stdout)
@@ -42,7 +42,7 @@ def test_the_key_alone_is_on_stdout() -> None:
     assert str(key["id"]) in answer.stderr
 
 
-def test_all_that_a_key_can_have() -> None:
+def test_all_options_of_a_key() -> None:
     words = ["--tenant", "acme", "--scope", "predict", "--scope", "read", "--expires-days", "3"]
     words += ["--requests-per-minute", "60", "--storage-gb", "1.5"]
     assert run(app, ["keys", "create", "phone", *words]).exit_code == 0
@@ -55,7 +55,7 @@ def test_all_that_a_key_can_have() -> None:
     assert json.loads(run(app, ["keys", "list", "--tenant", "b", "--json"]).stdout) == []
 
 
-def test_a_key_is_revoked_but_stays_listed() -> None:
+def test_a_revoked_key_stays_listed() -> None:
     run(app, ["keys", "create", "phone"])
     (key,) = _listed()
     assert run(app, ["keys", "revoke", str(key["id"])]).exit_code == 0
@@ -63,22 +63,22 @@ def test_a_key_is_revoked_but_stays_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["create", "x", "--scope", "all"], "scopes"),
         (["create", "x", "--tenant", "A B"], "tenant"),
         (["revoke", "none"], "no key none"),
     ],
 )
-def test_what_cannot_be_done(words: list[str], said: str) -> None:
+def test_invalid_requests_fail(words: list[str], message: str) -> None:
     answer = run(app, ["keys", *words])
     assert answer.exit_code == 1
-    assert said in answer.stderr
+    assert message in answer.stderr
     assert answer.stdout == ""
 
 
 @pytest.mark.parametrize("command", ["serve", "api"])
-def test_nothing_listens_beyond_this_machine_without_a_key(command: str) -> None:
+def test_listening_beyond_this_machine_needs_a_key(command: str) -> None:
     answer = run(app, [command, "--host", "0.0.0.0"])
     assert answer.exit_code == 2
     assert "temi keys create" in answer.stderr
@@ -88,7 +88,7 @@ def test_nothing_listens_beyond_this_machine_without_a_key(command: str) -> None
 @pytest.mark.parametrize("revoked", [False, True])
 def test_a_key_in_the_database_is_enough(monkeypatch: pytest.MonkeyPatch, revoked: bool) -> None:
     run(app, ["keys", "create", "phone"])
-    if revoked:  # then nobody gets in, which is safe
+    if revoked:  # then all requests are refused, which is safe
         run(app, ["keys", "revoke", str(_listed()[0]["id"])])
     started: list[list[str]] = []
     monkeypatch.setattr("os.execv", lambda _program, words: started.append(words))
@@ -98,7 +98,7 @@ def test_a_key_in_the_database_is_enough(monkeypatch: pytest.MonkeyPatch, revoke
     assert os.environ["TEMI_HOST"] == "0.0.0.0"  # which the server reads
 
 
-def test_a_database_that_is_away_opens_no_door(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_database_prevents_listening(monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"postgresql+psycopg://temi@127.0.0.1:{free_port()}/temi"
     monkeypatch.setenv("TEMI_DATABASE_URL", url)
     answer = run(app, ["api", "--host", "0.0.0.0"])
@@ -106,12 +106,12 @@ def test_a_database_that_is_away_opens_no_door(monkeypatch: pytest.MonkeyPatch) 
     assert "database" in answer.stderr
 
 
-def test_who_changed_what(live: Live) -> None:
+def test_audit_log(live: Live) -> None:
     key_id, text = make_key(live.runtime, tenant="default", name="boss", scopes=["admin"])
     with live.client(api_key=text) as admin:
         dataset = next(admin.datasets())
         admin.rename_dataset(dataset.id, "new")
-    words = ["audit", "--key", key_id, "--server", live.url, "--api-key", text]
+    words = ["--server", live.url, "--api-key", text, "audit", "--key", key_id]
     answer = run(app, [*words, "--json"])
     assert answer.exit_code == 0, answer.output
     (entry,) = json.loads(answer.stdout)

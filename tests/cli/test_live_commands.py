@@ -1,4 +1,4 @@
-"""The commands against the real API: what they print, write and end with."""
+"""Commands against the real API: output, files and exit codes."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,8 @@ from app.cli import app
 from app.core.jobs.workers import Identity, record_heartbeat
 from temi_client import Clustering, Dataset, Image
 from tests.cli.conftest import Temi, as_json
+from tests.client.fake_service import running_service
 from tests.client.live import FILES, Live
-from tests.client.service import running_service
 from tests.images import jpeg_bytes, zip_of
 
 
@@ -48,7 +48,7 @@ def test_datasets(temi: Temi, dataset: Dataset, images: list[Image]) -> None:
     assert as_json(left)["image_count"] == 3
 
 
-def test_deleting_is_asked_about(temi: Temi, dataset: Dataset) -> None:
+def test_deletion_asks_for_confirmation(temi: Temi, dataset: Dataset) -> None:
     temi("datasets", "delete", dataset.id, input="n\n", exit_code=1)
     assert dataset.id in temi("datasets", "list").stdout
     temi("datasets", "delete", dataset.id, input="y\n")
@@ -70,7 +70,7 @@ def test_an_archive_becomes_a_dataset(live: Live, temi: Temi, tmp_path: Path) ->
     assert as_json(temi("datasets", "show", done["dataset_id"], "--json"))["image_count"] == 5
 
 
-def test_what_the_service_reaches_becomes_a_dataset(temi: Temi, tmp_path: Path) -> None:
+def test_a_dataset_from_sources_of_the_service(temi: Temi, tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "1.jpg").write_bytes(jpeg_bytes())
     started = temi("datasets", "create", "--server-folder", tmp_path / "photos", "--json")
@@ -119,7 +119,7 @@ def test_an_upload_is_sent_and_used(temi: Temi, tmp_path: Path) -> None:
     temi("uploads", "show", other["id"], exit_code=1)
 
 
-def test_an_upload_that_breaks_off_says_how_to_go_on(tmp_path: Path) -> None:
+def test_an_interrupted_upload_prints_how_to_resume(tmp_path: Path) -> None:
     archive = tmp_path / "photos.zip"
     archive.write_bytes(b"not sent anyway")
     arrived = {"Upload-Offset": "0", "Upload-Length": "15"}
@@ -130,7 +130,7 @@ def test_an_upload_that_breaks_off_says_how_to_go_on(tmp_path: Path) -> None:
         service.answer("HEAD", "/v1/uploads/up_1", b"", headers=arrived)
         busy = {"Retry-After": "0"}
         service.answer("PATCH", "/v1/uploads/up_1", b"", status=503, headers=busy)
-        words = ["datasets", "create", str(archive), "--resumable", "--server", service.url]
+        words = ["--server", service.url, "datasets", "create", str(archive), "--resumable"]
         answer = CliRunner().invoke(app, words)
     assert answer.exit_code == 3
     assert "--resume up_1" in answer.stderr
@@ -172,7 +172,7 @@ def test_jobs(temi: Temi, dataset: Dataset) -> None:
     assert as_json(temi("jobs", "curves", job["id"], "--json")) == []
     temi("jobs", "map", job["id"], "-o", "map.arrow", exit_code=1)
     refused = temi("datasets", "delete", dataset.id, "--yes", exit_code=1)
-    assert "temi jobs list" in refused.stderr  # says who uses it
+    assert "temi jobs list" in refused.stderr  # lists the jobs that use it
     temi("jobs", "cancel", job["id"])
     temi("jobs", "delete", job["id"], "--yes")
     temi("jobs", "show", job["id"], exit_code=1)
@@ -219,12 +219,12 @@ def test_clusterings(temi: Temi, clustering: Clustering, tmp_path: Path) -> None
     assert as_json(temi("clusterings", "list", "--json")) == []
 
 
-def test_edits(temi: Temi, clustering: Clustering, images: list[Image]) -> None:
+def test_operations(temi: Temi, clustering: Clustering, images: list[Image]) -> None:
     at, (first, second, *_) = clustering.id, [image.id for image in images]
     named = as_json(temi("clusterings", "rename", at, 0, "cats", "--revision", 1, "--json"))
     assert (named["kind"], named["revision"]) == ("rename", 2)
     stale = temi("clusterings", "rename", at, 0, "dogs", "--revision", 1, exit_code=1)
-    assert "Look at it again" in stale.stderr
+    assert "has changed since that revision" in stale.stderr
     assert "new clusters [3]" in temi("clusterings", "move", at, first, "--to-new", "new").stderr
     temi("clusterings", "move", at, first, "--to", 0)
     assert "1 images moved" in temi("clusterings", "exclude", at, second).stderr
@@ -262,7 +262,7 @@ def test_workers(live: Live, temi: Temi) -> None:
         name="gpu-1:7", host="gpu-1", pid=7, takes=("gpu",), device="a GPU", version="0.1.0"
     )
     with live.runtime.db.write() as session:
-        record_heartbeat(session, who, job_id="job_of_somebody_else", stage="embed")
+        record_heartbeat(session, who, job_id="job_of_another_tenant", stage="embed")
     shown = temi("workers", "list").stdout
     assert "gpu-1:7" in shown
     assert "a job" in shown

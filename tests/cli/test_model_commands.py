@@ -17,7 +17,7 @@ def second(live: Live) -> None:
     store_clustering(live.runtime, dataset.id, n_clusters=2)
 
 
-def test_aliases_of_models(temi: Temi) -> None:
+def test_aliases(temi: Temi) -> None:
     aliases = as_json(temi("models", "alias", "cats-dogs", "production", 1, "--json"))["aliases"]
     assert aliases["production"] == 1
     assert "production" in temi("models", "show", "cats-dogs").stdout
@@ -26,7 +26,7 @@ def test_aliases_of_models(temi: Temi) -> None:
 
 
 @pytest.mark.usefixtures("second")
-def test_aliases_go_back(temi: Temi) -> None:
+def test_alias_rollback(temi: Temi) -> None:
     for version in (1, 2):
         temi("models", "alias", "cats-dogs", "live", version)
     assert as_json(temi("models", "rollback", "cats-dogs", "live", "--json"))["aliases"] == {
@@ -41,7 +41,7 @@ def test_aliases_go_back(temi: Temi) -> None:
 
 
 @pytest.mark.usefixtures("second")
-def test_versions_are_compared(temi: Temi) -> None:
+def test_compare_versions(temi: Temi) -> None:
     shown = temi("models", "compare", "cats-dogs", 1, 2).stdout
     assert "cats-dogs: versions 1 and 2 on 4 images" in shown
     assert "100.0 %" in shown
@@ -53,7 +53,7 @@ def test_versions_are_compared(temi: Temi) -> None:
 
 
 @pytest.mark.usefixtures("second")
-def test_movements_are_shown(temi: Temi, live: Live) -> None:
+def test_compare_shows_movements(temi: Temi, live: Live) -> None:
     with live.client() as client:
         name = next(client.datasets()).id
     store_clustering(live.runtime, name, one_in=4)
@@ -62,7 +62,7 @@ def test_movements_are_shown(temi: Temi, live: Live) -> None:
     assert "25.0 %" in shown
 
 
-def test_a_version_goes_out_and_comes_in(temi: Temi, tmp_path: Path) -> None:
+def test_export_and_import(temi: Temi, tmp_path: Path) -> None:
     assert "Saved" in temi("models", "export", "cats-dogs", 1, "-o", tmp_path).stderr
     file = tmp_path / "cats-dogs-1.temi"
     assert "Registered cats-dogs, version 2" in temi("models", "import", file).stderr
@@ -74,7 +74,7 @@ def test_a_version_goes_out_and_comes_in(temi: Temi, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("second")
-def test_versions_are_deleted(temi: Temi) -> None:
+def test_delete_versions(temi: Temi) -> None:
     temi("models", "alias", "cats-dogs", "live", 1)
     refused = temi("models", "delete", "cats-dogs", 1, "--yes", exit_code=1)
     assert "temi models show" in refused.stderr

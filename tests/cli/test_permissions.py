@@ -1,4 +1,4 @@
-"""What commands write for the service is private; what they write for a person is as usual."""
+"""Files of the service are private; files for the user follow the umask."""
 
 import os
 import stat
@@ -33,7 +33,7 @@ def test_the_data_folder_is_private(data: Path, command: list[str]) -> None:
     assert run(app, command).exit_code == 0
     assert (data / "temi.db").is_file()
     assert _modes(data) == {0}
-    assert os.umask(0o022) == 0o022  # only while the command wrote
+    assert os.umask(0o022) == 0o022  # restored after the command
 
 
 def test_a_backup_is_private(data: Path, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_backup_is_private(data: Path, tmp_path: Path) -> None:
     assert _modes(data) == {0}
 
 
-def test_a_setting_opens_it(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temi_umask_changes_the_permissions(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEMI_UMASK", "027")
     get_settings.cache_clear()
     assert run(app, ["db", "upgrade"]).exit_code == 0
@@ -52,7 +52,7 @@ def test_a_setting_opens_it(data: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
-def test_what_a_person_asks_for_follows_their_umask(tmp_path: Path, umask: int, mode: int) -> None:
+def test_files_for_the_user_follow_the_umask(tmp_path: Path, umask: int, mode: int) -> None:
     os.umask(umask)
     write_bytes(tmp_path / "sheet.png", b"picture")
     assert stat.S_IMODE((tmp_path / "sheet.png").stat().st_mode) == mode

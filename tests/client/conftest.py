@@ -3,8 +3,8 @@ from collections.abc import Iterator
 import pytest
 
 from temi_client import TemiClient
+from tests.client.fake_service import FakeService, running_service
 from tests.client.live import Live, collection, live
-from tests.client.service import FakeService, running_service
 
 __all__ = ["collection", "live"]
 

@@ -36,7 +36,7 @@ Route = tuple[str, str]
 
 @dataclass
 class Live:
-    """A running service; `routes` are those that were asked for."""
+    """A running service; `routes` are the routes that were requested."""
 
     url: str
     runtime: Runtime
@@ -47,12 +47,12 @@ class Live:
         return TemiClient(self.url, **{"retries": 0, "timeout": LONG_SECONDS, **options})
 
     def work(self, job_id: str) -> None:
-        """Do a job in this process, as a worker would."""
+        """Runs a job in this process, as a worker would."""
         work_on(self.runtime, job_id)
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Do all jobs that come in, beside the test."""
+        """Runs all queued jobs in a thread."""
         stop = threading.Event()
         thread = threading.Thread(target=self._work_until, args=(stop,))
         thread.start()
@@ -75,12 +75,12 @@ def running_live(settings: Settings) -> Iterator[Live]:
     app, runtime, routes = create_app(settings), Runtime(settings), set[Route]()
 
     async def recording(scope: Any, receive: Any, send: Any) -> None:
-        async def noting(message: Any) -> None:
-            if message["type"] == "http.response.start":  # before the client can go on
+        async def recording_send(message: Any) -> None:
+            if message["type"] == "http.response.start":  # before the client continues
                 routes.add((scope["method"], getattr(scope.get("route"), "path", "unmatched")))
             await send(message)
 
-        await app(scope, receive, noting)
+        await app(scope, receive, recording_send)
 
     config = make_config(settings, recording, port=0, log_config=None, lifespan="on")
     server, before = uvicorn.Server(config), tempfile.tempdir
@@ -96,13 +96,13 @@ def running_live(settings: Settings) -> Iterator[Live]:
     finally:
         server.should_exit = True
         thread.join()
-        tempfile.tempdir = before  # the API had moved it
+        tempfile.tempdir = before  # the API has changed it
         runtime.db.dispose()
 
 
 @pytest.fixture(scope="session")
 def collection(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Path:
-    """A data folder with one dataset of four images and a bad file, and a clustering of it."""
+    """A data folder with one dataset (four images, one unreadable file) and a clustering of it."""
     folder = tmp_path_factory.mktemp("collection")
     shutil.copy(sqlite_template, folder / "temi.db")
     settings = Settings(_env_file=None, data_dir=folder)
@@ -118,7 +118,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) 
 
 
 def _end_jobs(runtime: Runtime) -> None:
-    """The stored clustering's job was never run; as long as it waits, nothing may be changed."""
+    """Ends the job of the stored clustering: the dataset cannot change while a job is queued."""
     with runtime.db.write() as session:
         for job in session.scalars(select(Job).where(Job.status == "queued")):
             job.status = "succeeded"
@@ -126,7 +126,7 @@ def _end_jobs(runtime: Runtime) -> None:
 
 @pytest.fixture
 def live(make_settings: MakeSettings, tmp_path: Path, collection: Path) -> Iterator[Live]:
-    """A service with the `collection`, in a copy of this test's own."""
+    """A service with a copy of the `collection`."""
     settings = make_settings(source_folders=(tmp_path,))
     shutil.copytree(collection, settings.data_dir, dirs_exist_ok=True)
     with running_live(settings) as running:

@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from temi_client import ApiError, TemiClient
+from tests.client.fake_service import FakeService
 from tests.client.live import Live
-from tests.client.service import FakeService
 from tests.keys import make_key
 
 
-def test_a_key_is_made_used_and_revoked(live: Live) -> None:
+def test_a_key_is_created_used_and_revoked(live: Live) -> None:
     _, boss = make_key(live.runtime, tenant="default", name="boss", scopes=["admin"])
     with live.client() as anyone, pytest.raises(ApiError) as refused:
-        list(anyone.datasets())  # from the first key on, one is needed
+        list(anyone.datasets())  # after the first key, requests need one
     assert (refused.value.status, refused.value.code) == (401, "unauthorized")
     with live.client(api_key=boss) as admin:
         phone = admin.create_key("phone", scopes=["read"], requests_per_minute=100)
@@ -30,7 +30,7 @@ def test_a_key_is_made_used_and_revoked(live: Live) -> None:
                 list(reader.datasets())
 
 
-def test_who_changed_what(live: Live) -> None:
+def test_audit_log(live: Live) -> None:
     before = datetime.now(UTC) - timedelta(minutes=1)
     boss_id, boss = make_key(live.runtime, tenant="default", name="boss", scopes=["admin"])
     with live.client(api_key=boss) as admin:
@@ -45,17 +45,17 @@ def test_who_changed_what(live: Live) -> None:
         assert list(admin.audit(since=datetime.now(UTC) + timedelta(days=1))) == []
 
 
-def test_a_full_quota_is_not_waited_for(live: Live) -> None:
+def test_an_exceeded_quota_is_not_retried(live: Live) -> None:
     _, full = make_key(live.runtime, tenant="default", scopes=["write"], storage_bytes=0)
     with (
-        live.client(api_key=full, retries=5) as client,  # each would wait half a minute
+        live.client(api_key=full, retries=5) as client,  # each retry would wait half a minute
         pytest.raises(ApiError) as refused,
     ):
         client.create_dataset({"type": "folder", "path": "/x"}, name="x")
     assert (refused.value.status, refused.value.code) == (429, "quota_exceeded")
 
 
-def test_a_key_is_not_asked_for_twice(service: FakeService) -> None:
+def test_key_creation_is_not_retried(service: FakeService) -> None:
     service.answer("POST", "/v1/keys", {"code": "x", "detail": "busy"}, status=503)
     with TemiClient(service.url, retries=3) as client, pytest.raises(ApiError):
         client.create_key("x")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from temi_client import ApiError, JobFailed, ServiceUnreachable, TemiClient
-from tests.client.service import Answer, FakeService, Request, event, job, page
+from tests.client.fake_service import FakeService, Request, Response, event, job, page
 
 DATASET = {
     "id": "ds_1",
@@ -36,7 +36,7 @@ def folder_of_images(path: Path) -> Path:
     return path
 
 
-def test_a_zip_is_sent_as_it_is(service: FakeService, client: TemiClient, tmp_path: Path) -> None:
+def test_a_zip_is_sent_unchanged(service: FakeService, client: TemiClient, tmp_path: Path) -> None:
     service.answer("POST", "/v1/datasets", job("queued", kind="ingest"), status=202)
     archive = tmp_path / "cats.zip"
     archive.write_bytes(b"zip bytes")
@@ -64,7 +64,7 @@ def test_a_folder_is_packed_without_hidden_files(
     assert sent.query["name"] == ["pets"]
 
 
-def test_a_few_images_go_as_a_form(
+def test_a_few_images_are_sent_as_a_form(
     service: FakeService, client: TemiClient, tmp_path: Path
 ) -> None:
     service.answer("POST", "/v1/datasets", job("queued"), status=202)
@@ -76,7 +76,7 @@ def test_a_few_images_go_as_a_form(
     assert b'filename="2.jpg"' in sent.body
 
 
-def test_many_images_go_as_an_archive(
+def test_many_images_are_sent_as_an_archive(
     service: FakeService, client: TemiClient, tmp_path: Path
 ) -> None:
     service.answer("POST", "/v1/datasets", job("queued"), status=202)
@@ -87,7 +87,7 @@ def test_many_images_go_as_an_archive(
         assert len(set(packed.namelist())) == 101
 
 
-def test_nothing_to_upload_is_said_before_anything_is_sent(
+def test_missing_images_raise_before_the_request(
     service: FakeService, client: TemiClient, tmp_path: Path
 ) -> None:
     with pytest.raises(FileNotFoundError):
@@ -97,7 +97,9 @@ def test_nothing_to_upload_is_said_before_anything_is_sent(
     assert service.requests == []
 
 
-def test_every_creating_call_has_a_key_of_its_own(service: FakeService, client: TemiClient) -> None:
+def test_every_create_call_has_its_own_idempotency_key(
+    service: FakeService, client: TemiClient
+) -> None:
     service.answer("POST", "/v1/jobs", job("queued"), status=202)
     client.cluster("ds_1", 8, beta=None, seed=3)
     client.cluster("ds_1", 8)
@@ -110,43 +112,41 @@ def test_every_creating_call_has_a_key_of_its_own(service: FakeService, client: 
 
 
 def test_lists_follow_all_pages(service: FakeService, client: TemiClient) -> None:
-    def route(request: Request) -> Answer:
+    def route(request: Request) -> Response:
         if "cursor" in request.query:
-            return Answer(page(DATASET | {"id": "ds_2"}))
-        return Answer(page(DATASET, next_cursor="next"))
+            return Response(page(DATASET | {"id": "ds_2"}))
+        return Response(page(DATASET, next_cursor="next"))
 
     service.routes["GET", "/v1/datasets"] = route
     assert [dataset.id for dataset in client.datasets()] == ["ds_1", "ds_2"]
 
 
-def test_watching_takes_up_where_the_stream_broke_off(
-    service: FakeService, client: TemiClient
-) -> None:
-    def route(request: Request) -> Answer:
+def test_watching_resumes_an_interrupted_stream(service: FakeService, client: TemiClient) -> None:
+    def route(request: Request) -> Response:
         if request.headers.get("last-event-id") == "7":
-            return Answer(event(job("succeeded"), 8), content_type="text/event-stream")
+            return Response(event(job("succeeded"), 8), content_type="text/event-stream")
         cut_off = b"id: 9\ndata: {"
-        return Answer(event(job("running"), 7) + cut_off, content_type="text/event-stream")
+        return Response(event(job("running"), 7) + cut_off, content_type="text/event-stream")
 
     service.routes["GET", "/v1/jobs/job_1/events"] = route
     states = [state.status for state in client.watch("job_1", poll_seconds=0.01)]
     assert states == ["running", "succeeded"]
 
 
-def test_watching_polls_where_there_is_no_stream(service: FakeService, client: TemiClient) -> None:
+def test_watching_polls_without_a_stream(service: FakeService, client: TemiClient) -> None:
     answers = iter([job("queued"), job("queued"), job("running"), job("succeeded")])
-    service.routes["GET", "/v1/jobs/job_1"] = lambda _: Answer(next(answers))
+    service.routes["GET", "/v1/jobs/job_1"] = lambda _: Response(next(answers))
     states = [state.status for state in client.watch("job_1", poll_seconds=0.01)]
     assert states == ["queued", "running", "succeeded"]
 
 
-def test_watching_polls_when_streams_stay_empty(service: FakeService, client: TemiClient) -> None:
+def test_watching_polls_after_empty_streams(service: FakeService, client: TemiClient) -> None:
     service.answer("GET", "/v1/jobs/job_1/events", b": ping\n\n", content_type="text/event-stream")
     service.answer("GET", "/v1/jobs/job_1", job("succeeded"))
     assert client.wait("job_1", poll_seconds=0.01).status == "succeeded"
 
 
-def test_watching_a_job_that_is_not_there(client: TemiClient) -> None:
+def test_watching_a_missing_job_raises(client: TemiClient) -> None:
     with pytest.raises(ApiError) as caught:
         list(client.watch("job_1", poll_seconds=0.01))
     assert caught.value.status == 404
@@ -161,16 +161,16 @@ def test_waiting_for_a_failed_job_raises(service: FakeService, client: TemiClien
     assert caught.value.job.error.code == "dataset_empty"
 
 
-def test_predicting_many_images_stays_on_one_version(
+def test_predictions_in_batches_use_one_version(
     service: FakeService, client: TemiClient, tmp_path: Path
 ) -> None:
     image = tmp_path / "1.jpg"
     image.write_bytes(b"one")
 
-    def route(request: Request) -> Answer:
+    def route(request: Request) -> Response:
         count = request.body.count(b'name="files"')
         data = [prediction("1.jpg")] * count
-        return Answer({"model": {"name": "pets", "version": 4}, "data": data})
+        return Response({"model": {"name": "pets", "version": 4}, "data": data})
 
     service.routes["POST", "/v1/models/pets@live:predict"] = route
     service.routes["POST", "/v1/models/pets/versions/4:predict"] = route
@@ -180,7 +180,7 @@ def test_predicting_many_images_stays_on_one_version(
     assert [request.query["top_k"] for request in service.requests] == [["2"], ["2"]]
 
 
-def test_a_name_cannot_reach_another_route(service: FakeService, client: TemiClient) -> None:
+def test_names_are_quoted_in_paths(service: FakeService, client: TemiClient) -> None:
     with pytest.raises(ApiError):
         client.model("../jobs?x=1")
     assert service.requests[0].path == "/v1/models/..%2Fjobs%3Fx%3D1"
@@ -198,7 +198,7 @@ def test_aliases(service: FakeService, client: TemiClient) -> None:
     assert service.requests[0].body == b'{"version":1}'
 
 
-def test_readiness_is_told_whether_ready_or_not(service: FakeService, client: TemiClient) -> None:
+def test_readiness_is_returned_if_not_ready(service: FakeService, client: TemiClient) -> None:
     checks = {"database": {"ok": False, "detail": "locked"}}
     service.answer("GET", "/readyz", {"ready": False, "checks": checks}, status=503)
     readiness = client.ready()
@@ -206,7 +206,7 @@ def test_readiness_is_told_whether_ready_or_not(service: FakeService, client: Te
     assert readiness.checks["database"].detail == "locked"
 
 
-def test_nobody_there() -> None:
+def test_an_unreachable_service_raises() -> None:
     with TemiClient("http://127.0.0.1:9", retries=1) as client:
         with pytest.raises(ServiceUnreachable):
             client.ready()

@@ -14,7 +14,7 @@ def clustering(live_client: TemiClient) -> Clustering:
     return found
 
 
-def test_what_was_found_can_be_looked_at(live_client: TemiClient, clustering: Clustering) -> None:
+def test_read_a_clustering(live_client: TemiClient, clustering: Clustering) -> None:
     assert live_client.clustering(clustering.id) == clustering
     clusters = list(live_client.clusters(clustering.id))
     assert [cluster.size for cluster in clusters] == [2, 2, 0]
@@ -27,13 +27,13 @@ def test_what_was_found_can_be_looked_at(live_client: TemiClient, clustering: Cl
     assert (statistics.images, statistics.clusters, statistics.empty_clusters) == (4, 3, 1)
 
 
-def test_pictures(live_client: TemiClient, clustering: Clustering) -> None:
+def test_contact_sheet_and_plot(live_client: TemiClient, clustering: Clustering) -> None:
     sheet = live_client.contact_sheet(clustering.id, 0, rows=1, columns=2, borderline_rows=0)
     assert sheet.startswith(b"\x89PNG")
     assert b"<svg" in live_client.plot(clustering.id, "sizes", format="svg")
 
 
-def test_people_edit_a_clustering(live_client: TemiClient, clustering: Clustering) -> None:
+def test_operations(live_client: TemiClient, clustering: Clustering) -> None:
     at, images = clustering.id, [a.image_id for a in live_client.assignments(clustering.id)]
     renamed = live_client.rename_cluster(at, 0, "cats")
     assert (renamed.kind, renamed.revision) == ("rename", 2)
@@ -50,7 +50,7 @@ def test_people_edit_a_clustering(live_client: TemiClient, clustering: Clusterin
     assert kinds == ["undo", "merge", "exclude", "move", "move", "rename"]
 
 
-def test_an_edit_of_what_someone_else_has_edited_is_refused(
+def test_an_operation_on_a_stale_revision_is_refused(
     live_client: TemiClient, clustering: Clustering
 ) -> None:
     live_client.rename_cluster(clustering.id, 0, "cats", revision=1)
@@ -66,7 +66,7 @@ def test_a_split_needs_more_than_one_image(live_client: TemiClient, clustering: 
     assert caught.value.status in (409, 422)
 
 
-def test_exports_are_made_downloaded_and_deleted(
+def test_exports_are_created_downloaded_and_deleted(
     live: Live, live_client: TemiClient, clustering: Clustering, tmp_path: Path
 ) -> None:
     job = live_client.export(clustering.id, "csv", cluster_ids=[0], min_probability=0.1)

@@ -18,7 +18,7 @@ def dataset(live_client: TemiClient) -> Dataset:
     return found
 
 
-def test_what_was_uploaded_can_be_looked_at(live_client: TemiClient, dataset: Dataset) -> None:
+def test_read_a_dataset(live_client: TemiClient, dataset: Dataset) -> None:
     assert live_client.dataset(dataset.id) == dataset
     assert (dataset.image_count, dataset.issue_count) == (4, 1)
     images = list(live_client.images(dataset.id))
@@ -28,7 +28,7 @@ def test_what_was_uploaded_can_be_looked_at(live_client: TemiClient, dataset: Da
     assert issue.name == "bad/text.jpg"
 
 
-def test_every_kind_of_upload_becomes_a_dataset(
+def test_every_kind_of_upload_creates_a_dataset(
     live: Live, live_client: TemiClient, tmp_path: Path
 ) -> None:
     archive = tmp_path / "pets.tar"
@@ -96,7 +96,7 @@ def test_images_are_added_and_deleted(
     assert list(live_client.datasets()) == []
 
 
-def test_a_source_that_is_not_allowed_is_told(live_client: TemiClient) -> None:
+def test_a_forbidden_source_raises(live_client: TemiClient) -> None:
     with pytest.raises(ApiError) as caught:
         live_client.create_dataset({"type": "folder", "path": "/etc"}, name="secrets")
     assert caught.value.code == "source_forbidden"
@@ -109,7 +109,7 @@ def test_a_source_that_is_not_allowed_is_told(live_client: TemiClient) -> None:
         assert caught.value.status == 422
 
 
-def test_a_manifest_is_known_by_its_name(live_client: TemiClient, tmp_path: Path) -> None:
+def test_a_manifest_needs_a_known_suffix(live_client: TemiClient, tmp_path: Path) -> None:
     other = tmp_path / "list.txt"
     other.write_text("a.jpg")
     with pytest.raises(ValueError, match="manifest"):

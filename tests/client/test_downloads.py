@@ -1,4 +1,4 @@
-"""Downloads: taken up where they broke off, checked, whole or not there."""
+"""Downloads: resumed, verified and atomic."""
 
 import hashlib
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from temi_client import ApiError, CorruptDownload, ServiceUnreachable, TemiClient
-from tests.client.service import Answer, FakeService, Request
+from tests.client.fake_service import FakeService, Request, Response
 
 CONTENT = bytes(range(256)) * 40
 IMAGE = {
@@ -21,30 +21,32 @@ IMAGE = {
 
 
 @pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("temi_client.transport.Patience._pause", lambda *_: 0.0)
+def no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("temi_client.transport.Backoff._delay", lambda *_: 0.0)
 
 
 @pytest.fixture
 def ranges(service: FakeService) -> list[str]:
-    """A service that answers ranges, and breaks off after a thousand bytes twice."""
-    asked: list[str] = []
+    """A service that supports ranges and closes the connection after 1000 bytes, twice."""
+    requested: list[str] = []
 
-    def content(request: Request) -> Answer:
+    def content(request: Request) -> Response:
         given = request.headers.get("range", "bytes=0-")
-        asked.append(given)
+        requested.append(given)
         rest = CONTENT[int(given.removeprefix("bytes=").rstrip("-")) :]
         status = 206 if "range" in request.headers else 200
-        if len(asked) <= 2:
-            return Answer(rest[:1000], status, "image/jpeg", cut_from=len(rest))
-        return Answer(rest, status, "image/jpeg")
+        if len(requested) <= 2:
+            return Response(rest[:1000], status, "image/jpeg", cut_from=len(rest))
+        return Response(rest, status, "image/jpeg")
 
     service.answer("GET", "/v1/images/img_1", IMAGE)
     service.routes["GET", "/v1/images/img_1/content"] = content
-    return asked
+    return requested
 
 
-def test_a_broken_download_goes_on(service: FakeService, ranges: list[str], tmp_path: Path) -> None:
+def test_an_interrupted_download_is_resumed(
+    service: FakeService, ranges: list[str], tmp_path: Path
+) -> None:
     target = tmp_path / "a.jpg"
     with TemiClient(service.url, retries=1) as client:
         assert client.image_content("img_1", target) == target
@@ -53,7 +55,7 @@ def test_a_broken_download_goes_on(service: FakeService, ranges: list[str], tmp_
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_later_call_takes_up_what_an_earlier_one_left(
+def test_a_later_call_resumes_a_partial_file(
     client: TemiClient, ranges: list[str], tmp_path: Path
 ) -> None:
     target = tmp_path / "a.jpg"
@@ -66,7 +68,7 @@ def test_a_later_call_takes_up_what_an_earlier_one_left(
     assert ranges[-1] == "bytes=1000-"
 
 
-def test_a_service_without_ranges_starts_from_the_beginning(
+def test_without_range_support_the_download_starts_over(
     service: FakeService, client: TemiClient, ranges: list[str], tmp_path: Path
 ) -> None:
     target = tmp_path / "a.jpg"
@@ -78,7 +80,7 @@ def test_a_service_without_ranges_starts_from_the_beginning(
 
 
 @pytest.mark.parametrize("sent", [CONTENT[:-1] + b"x", CONTENT + b"x"])
-def test_other_bytes_than_announced_are_not_kept(
+def test_a_corrupt_download_is_deleted(
     service: FakeService, client: TemiClient, tmp_path: Path, sent: bytes
 ) -> None:
     service.answer("GET", "/v1/images/img_1", IMAGE)
@@ -91,10 +93,10 @@ def test_other_bytes_than_announced_are_not_kept(
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_stream_that_is_cut_leaves_nothing(
+def test_an_interrupted_stream_leaves_no_file(
     service: FakeService, client: TemiClient, tmp_path: Path
 ) -> None:
-    service.routes["GET", "/v1/datasets/ds_1/labels"] = lambda _: Answer(
+    service.routes["GET", "/v1/datasets/ds_1/labels"] = lambda _: Response(
         b'{"image_id": "img_1", "name": "a"}\n', content_type="application/x-ndjson", cut_from=100
     )
     with pytest.raises(ServiceUnreachable):

@@ -6,8 +6,8 @@ import pytest
 
 from temi_client import ApiError, TemiClient
 from tests.api.conftest import store_clustering
+from tests.client.fake_service import FakeService
 from tests.client.live import Live
-from tests.client.service import FakeService
 
 MODEL = "cats-dogs"
 
@@ -19,7 +19,7 @@ def _three_versions(live: Live, live_client: TemiClient) -> None:
         store_clustering(live.runtime, dataset.id, one_in=one_in)
 
 
-def test_moves_and_their_history(live_client: TemiClient) -> None:
+def test_alias_changes_and_history(live_client: TemiClient) -> None:
     for version in (1, 2, 3):
         assert live_client.set_alias(MODEL, "live", version).aliases["live"] == version
     assert live_client.rollback_alias(MODEL, "live", idempotency_key="k").aliases["live"] == 2
@@ -58,7 +58,7 @@ def test_versions_are_deleted(live_client: TemiClient) -> None:
     assert refused.value.status == 404
 
 
-def test_a_version_goes_out_and_comes_in(live_client: TemiClient, tmp_path: Path) -> None:
+def test_export_and_import(live_client: TemiClient, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     saved = live_client.export_version(
         MODEL, 2, tmp_path, progress=lambda done, total: seen.append((done, total))
@@ -78,7 +78,7 @@ def test_a_version_goes_out_and_comes_in(live_client: TemiClient, tmp_path: Path
     assert (again.name, again.version) == (MODEL, 4)
 
 
-def test_a_file_keeps_its_name(live_client: TemiClient, tmp_path: Path) -> None:
+def test_export_to_a_named_file(live_client: TemiClient, tmp_path: Path) -> None:
     target = tmp_path / "deep" / "mine.temi"
     assert live_client.export_version(MODEL, 1, target) == target
     with pytest.raises(ApiError) as refused:
@@ -87,15 +87,19 @@ def test_a_file_keeps_its_name(live_client: TemiClient, tmp_path: Path) -> None:
     assert not (tmp_path / "none.temi").exists()
 
 
-def test_an_import_says_how_long_it_is(
+def test_an_import_sends_its_length(
     client: TemiClient, service: FakeService, tmp_path: Path
 ) -> None:
     file = tmp_path / "m.temi"
     file.write_bytes(b"x" * 10)
     with pytest.raises(ApiError):
         client.import_version(file, name="m")
-    (asked,) = service.requests
-    assert (asked.method, asked.path, asked.query) == ("POST", "/v1/models:import", {"name": ["m"]})
-    assert asked.headers["content-length"] == "10"
-    assert asked.headers["content-type"] == "application/zip"
-    assert asked.headers["idempotency-key"]
+    (request,) = service.requests
+    assert (request.method, request.path, request.query) == (
+        "POST",
+        "/v1/models:import",
+        {"name": ["m"]},
+    )
+    assert request.headers["content-length"] == "10"
+    assert request.headers["content-type"] == "application/zip"
+    assert request.headers["idempotency-key"]

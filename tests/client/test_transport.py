@@ -1,4 +1,4 @@
-"""Errors and retries, with scripted answers."""
+"""Errors and retries, with scripted responses."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from temi_client import ApiError, ServiceUnreachable, TemiClient
 from temi_client.events import Event, parse_events
-from tests.client.service import job
+from tests.client.fake_service import job
 
 PROBLEM = {
     "type": "about:blank",
@@ -25,7 +25,7 @@ PROBLEM = {
 
 @pytest.fixture(autouse=True)
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Waiting takes no time here, but is written down."""
+    """Records the retry delays instead of sleeping."""
     slept: list[float] = []
     monkeypatch.setattr("tenacity.nap.time.sleep", slept.append)
     return slept
@@ -53,7 +53,7 @@ def busy(status: int, seconds: str = "7") -> httpx.Response:
     return httpx.Response(status, json={"code": "queue_full"}, headers={"Retry-After": seconds})
 
 
-def test_a_problem_is_told_in_full() -> None:
+def test_all_fields_of_a_problem_are_in_the_error() -> None:
     client, requests = scripted(httpx.Response(422, json=PROBLEM))
     with pytest.raises(ApiError) as caught:
         client.cluster("ds_1", 10_000)
@@ -65,7 +65,7 @@ def test_a_problem_is_told_in_full() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"[1]", b'{"errors": [3]}'])
-def test_an_answer_that_is_no_problem_document(body: bytes) -> None:
+def test_an_error_without_a_problem_document(body: bytes) -> None:
     client, _ = scripted(httpx.Response(502, content=body))
     with pytest.raises(ApiError) as caught:
         client.job("job_1")
@@ -74,7 +74,7 @@ def test_an_answer_that_is_no_problem_document(body: bytes) -> None:
     assert caught.value.errors == ()
 
 
-def test_retries_keep_the_key_and_wait_as_long_as_asked(waits: list[float]) -> None:
+def test_retries_keep_the_key_and_obey_retry_after(waits: list[float]) -> None:
     client, requests = scripted(
         busy(429),
         busy(503, "2"),
@@ -87,13 +87,13 @@ def test_retries_keep_the_key_and_wait_as_long_as_asked(waits: list[float]) -> N
     assert 0.0 <= waits[2] <= 8.0
 
 
-def test_a_wait_that_nobody_would_sit_through_is_cut(waits: list[float]) -> None:
+def test_retry_after_is_capped(waits: list[float]) -> None:
     client, _ = scripted(busy(503, "86400"), httpx.Response(200, json=job()))
     client.job("job_1")
     assert waits == [30.0]
 
 
-def test_a_twin_that_still_runs_is_waited_for() -> None:
+def test_a_request_in_progress_is_retried() -> None:
     running = httpx.Response(409, json={"code": "idempotency_in_progress", "detail": "still"})
     client, requests = scripted(running, httpx.Response(202, json=job("queued")))
     client.cluster("ds_1", 8)
@@ -108,7 +108,7 @@ def test_a_twin_that_still_runs_is_waited_for() -> None:
         lambda: httpx.ReadTimeout("slow"),
     ],
 )
-def test_what_would_not_help_is_not_retried(
+def test_other_errors_are_not_retried(
     step: Callable[[], httpx.Response | Exception],
 ) -> None:
     client, requests = scripted(step())
@@ -117,7 +117,7 @@ def test_what_would_not_help_is_not_retried(
     assert len(requests) == 1
 
 
-def test_it_gives_up_in_the_end() -> None:
+def test_retries_are_limited() -> None:
     client, requests = scripted(*[httpx.ConnectError("refused")] * 3, retries=2)
     with pytest.raises(ServiceUnreachable, match="refused"):
         client.job("job_1")
@@ -140,6 +140,6 @@ def test_event_streams() -> None:
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1)))
-def test_whatever_is_sent_as_events_arrives(texts: list[str]) -> None:
+def test_parsed_events_equal_the_sent_texts(texts: list[str]) -> None:
     lines = [line for text in texts for line in (f"data: {text}", "")]
     assert [event.data for event in parse_events(lines)] == texts

@@ -1,4 +1,4 @@
-"""Resumable uploads, against the real API and over connections that break."""
+"""Resumable uploads, against the real API and over broken connections."""
 
 import random
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.images import zip_of
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """Of more than a few blocks, though its images are small."""
+    """An archive of several blocks, padded with random bytes."""
     noise = random.Random(0).randbytes(1_000_000)
     path = tmp_path / "photos.zip"
     path.write_bytes(zip_of({**FILES, "noise.bin": noise}))
@@ -23,12 +23,12 @@ def archive(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("temi_client.transport.Patience._pause", lambda *_: 0.0)
+def no_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("temi_client.transport.Backoff._delay", lambda *_: 0.0)
 
 
-class Flaky(httpx.BaseTransport):
-    """Real connections; chosen requests break after some bytes, or lose their answer."""
+class FlakyTransport(httpx.BaseTransport):
+    """Real connections; some PATCH requests are interrupted or lose their response."""
 
     def __init__(self, *faults: str) -> None:
         self._inner = httpx.HTTPTransport()
@@ -37,18 +37,18 @@ class Flaky(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         fault = next(self._faults, "") if request.method == "PATCH" else ""
         if fault == "cut":
-            request.stream = _CutOff(request.stream)
+            request.stream = _TruncatedStream(request.stream)
         response = self._inner.handle_request(request)
         if fault == "lost":
             response.read()
-            raise httpx.ReadError("the answer was lost")
+            raise httpx.ReadError("the response was lost")
         return response
 
     def close(self) -> None:
         self._inner.close()
 
 
-class _CutOff(httpx.SyncByteStream):
+class _TruncatedStream(httpx.SyncByteStream):
     def __init__(self, stream: object) -> None:
         self._stream = stream
 
@@ -56,10 +56,10 @@ class _CutOff(httpx.SyncByteStream):
         assert isinstance(self._stream, httpx.SyncByteStream)
         for block in self._stream:
             yield block
-            raise httpx.WriteError("the line broke")
+            raise httpx.WriteError("the connection broke")
 
 
-def test_an_archive_in_pieces_becomes_a_dataset(
+def test_an_archive_in_chunks_becomes_a_dataset(
     live: Live, live_client: TemiClient, archive: Path
 ) -> None:
     seen: list[tuple[int, int]] = []
@@ -75,8 +75,8 @@ def test_an_archive_in_pieces_becomes_a_dataset(
     assert (live_client.wait(job.id).result or {})["image_count"] == 4
 
 
-def test_it_goes_on_after_broken_connections(live: Live, archive: Path) -> None:
-    faults = Flaky("cut", "", "lost", "cut", "cut", "lost")
+def test_uploads_resume_after_broken_connections(live: Live, archive: Path) -> None:
+    faults = FlakyTransport("cut", "", "lost", "cut", "cut", "lost")
     with live.client(transport=faults, retries=3) as client:
         upload = client.upload_resumable(archive, chunk_bytes=300_000)
         job = client.create_dataset({"type": "upload", "upload_id": upload.id}, name="x")
@@ -85,11 +85,11 @@ def test_it_goes_on_after_broken_connections(live: Live, archive: Path) -> None:
         assert (client.wait(job.id).result or {})["image_count"] == 4
 
 
-def test_an_upload_that_stays_broken_is_named_and_taken_up_later(
+def test_an_interrupted_upload_is_resumed_by_id(
     live: Live, live_client: TemiClient, archive: Path
 ) -> None:
     with (
-        live.client(transport=Flaky("", *["cut"] * 9), retries=0) as client,
+        live.client(transport=FlakyTransport("", *["cut"] * 9), retries=0) as client,
         pytest.raises(UploadInterrupted) as caught,
     ):
         client.upload_resumable(archive, chunk_bytes=300_000)
@@ -105,24 +105,24 @@ def test_an_upload_that_stays_broken_is_named_and_taken_up_later(
     assert seen[0] > arrived.offset
 
 
-def test_another_file_is_not_mixed_in(
+def test_resuming_with_another_file_raises(
     live_client: TemiClient, archive: Path, tmp_path: Path
 ) -> None:
     upload = live_client.upload_resumable(archive)
     other = tmp_path / "other.zip"
     other.write_bytes(b"short")
-    with pytest.raises(ValueError, match="was begun with"):
+    with pytest.raises(ValueError, match="resume it with the same file"):
         live_client.upload_resumable(other, upload=upload.id)
 
 
-def test_an_address_of_another_server_gets_nothing(live: Live, live_client: TemiClient) -> None:
+def test_a_url_of_another_server_is_not_requested(live: Live, live_client: TemiClient) -> None:
     with pytest.raises(ApiError) as caught:
         live_client.upload_state("http://elsewhere.example/v1/uploads/up_1")
     assert caught.value.status == 404
     assert ("HEAD", "/v1/uploads/{upload_id}") in live.routes
 
 
-def test_limits_and_dropping(live_client: TemiClient, archive: Path) -> None:
+def test_limits_and_deletion(live_client: TemiClient, archive: Path) -> None:
     limits = live_client.upload_limits()
     assert limits.max_bytes > 1_000_000
     assert "creation" in limits.extensions
@@ -133,7 +133,7 @@ def test_limits_and_dropping(live_client: TemiClient, archive: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "pieces"), [(None, True), ("mine", False)])
-def test_large_archives_go_in_pieces_unless_a_key_wants_one_body(
+def test_large_archives_are_resumable_without_an_idempotency_key(
     live: Live,
     live_client: TemiClient,
     archive: Path,
@@ -146,7 +146,7 @@ def test_large_archives_go_in_pieces_unless_a_key_wants_one_body(
     assert (("PATCH", "/v1/uploads/{upload_id}") in live.routes) == pieces
 
 
-def test_progress_of_plain_uploads(live_client: TemiClient, tmp_path: Path, archive: Path) -> None:
+def test_progress_of_simple_uploads(live_client: TemiClient, tmp_path: Path, archive: Path) -> None:
     photos = [tmp_path / name for name in ("1.jpg", "2.jpg")]
     for photo in photos:
         photo.write_bytes(FILES["cats/a.jpg"])

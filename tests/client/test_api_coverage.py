@@ -1,26 +1,26 @@
-"""Nothing that the service can do is out of the client's reach."""
+"""The client has a method for every route, and the service's lists of values."""
 
 import inspect
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from temi_client import ApiError, TemiClient
+from temi_client import ApiError, JobKind, JobStatus, TemiClient
 from tests.client.live import FILES, Live, Route
 from tests.images import zip_of
 
-_ELSEWHERE = {
-    # For those who run the service, not for its users.
+_WITHOUT_METHOD = {
+    # For operators of the service.
     ("GET", "/livez"),
     ("GET", "/metrics"),
     # Needs an export; test_clusterings has one.
     ("GET", "/v1/exports/{export_id}/content"),
 }
-_PROTOCOL = "/v2"  # the same labels for clients that others wrote; test_oip_triton has one
-# Helpers that stand on other methods.
+_PROTOCOL = "/v2"  # the Open Inference Protocol has clients of its own; see test_oip_triton
+# Methods that call other methods.
 _COMPOSED = {"close", "wait", "watch", "base_url"}
 Call = Callable[[TemiClient, Path], Any]
 
@@ -50,7 +50,7 @@ CALLS: dict[str, Call] = {
     "save_labels": lambda c, file: c.save_labels("ds_1", file.with_name("labels")),
     # images
     "image": lambda c, _: c.image("img_1"),
-    "image_content": lambda c, file: c.image_content(_an_image(c), file.with_name("image")),
+    "image_content": lambda c, file: c.image_content(_first_image_id(c), file.with_name("image")),
     "thumbnail": lambda c, _: c.thumbnail("img_1"),
     "image_labels": lambda c, _: c.image_labels("img_1"),
     "delete_image": lambda c, _: c.delete_image("img_1"),
@@ -112,7 +112,7 @@ CALLS: dict[str, Call] = {
     "predict_embeddings": lambda c, _: c.predict_embeddings("pets", [[0.0]]),
     "loaded_models": lambda c, _: c.loaded_models(),
     "workers": lambda c, _: c.workers(),
-    # access; last the one from which on a key is needed
+    # access; create_key is last, because all requests after it need a key
     "keys": lambda c, _: c.keys(),
     "revoke_key": lambda c, _: c.revoke_key("key_1"),
     "audit": lambda c, _: c.audit(),
@@ -126,15 +126,15 @@ def _predict(client: TemiClient, file: Path) -> None:
             client.predict("pets", [file], version=version)
 
 
-def _an_image(client: TemiClient) -> str:
-    """What is downloaded is first looked at: it must be there."""
+def _first_image_id(client: TemiClient) -> str:
+    """Returns an existing image: the download reads its metadata first."""
     (dataset,) = (found for found in client.datasets() if found.image_count)
     return next(client.images(dataset.id)).id
 
 
 @pytest.fixture
-def reached(live: Live, tmp_path: Path) -> dict[str, set[Route]]:
-    """The routes that each method asks for. Most ids are wrong; the route is what counts."""
+def requested(live: Live, tmp_path: Path) -> dict[str, set[Route]]:
+    """The routes that each method requests. Most ids do not exist, but the routes do."""
     file = tmp_path / "photos.zip"
     file.write_bytes(zip_of(FILES))
     file.with_suffix(".csv").write_text("path\na.jpg\n")
@@ -150,8 +150,8 @@ def reached(live: Live, tmp_path: Path) -> dict[str, set[Route]]:
     return found
 
 
-def test_every_operation_has_a_method_and_every_method_an_operation(
-    live: Live, reached: dict[str, set[Route]]
+def test_every_route_has_a_method_and_every_method_a_route(
+    live: Live, requested: dict[str, set[Route]]
 ) -> None:
     offered = {
         (method.upper(), path)
@@ -159,16 +159,28 @@ def test_every_operation_has_a_method_and_every_method_an_operation(
         for method in item
         if not path.endswith("/events") and not path.startswith(_PROTOCOL)
     }
-    assert offered - _ELSEWHERE - set().union(*reached.values()) == set()
-    lost = {name for name, routes in reached.items() if not routes <= offered}
-    assert lost == set()
-    assert all(reached.values())
+    assert offered - _WITHOUT_METHOD - set().union(*requested.values()) == set()
+    unknown = {name for name, routes in requested.items() if not routes <= offered}
+    assert unknown == set()
+    assert all(requested.values())
 
 
-def test_every_method_is_tried() -> None:
+def test_every_method_is_called() -> None:
     public = {
         name
         for name, _ in inspect.getmembers(TemiClient)
         if not name.startswith("_") and name not in _COMPOSED
     }
     assert public == set(CALLS)
+
+
+def test_job_kinds_and_statuses_are_those_of_the_service(live: Live) -> None:
+    api = live.openapi()
+    jobs = api["paths"]["/v1/jobs"]
+    body = jobs["post"]["requestBody"]["content"]["application/json"]["schema"]
+    schemas = [
+        api["components"]["schemas"][one["$ref"].rsplit("/", 1)[-1]] for one in body["oneOf"]
+    ]
+    assert [schema["properties"]["kind"]["const"] for schema in schemas] == list(get_args(JobKind))
+    (status,) = (one for one in jobs["get"]["parameters"] if one["name"] == "status")
+    assert set(status["schema"]["anyOf"][0]["enum"]) == set(get_args(JobStatus))

@@ -1,15 +1,13 @@
-"""Commands that work on the database and the storage of the settings, without a service."""
+"""The runtime of the settings, for commands that use the database and the storage directly."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
-from rich.markup import escape
 
-from app.cli.errors import FAILED
-from app.cli.output import notices
-from app.core.platform.processes import restricted_files
+from app.cli.errors import FAILED, print_error
+from app.core.platform.permissions import restricted_files
 from app.core.platform.settings import get_settings
 
 if TYPE_CHECKING:
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_runtime() -> "Iterator[Runtime]":
-    """With current tables, so that it also works before the first start."""
+    """Yields the runtime; creates or migrates the tables, so it works before the first start."""
     from app.core.platform.errors import ServiceError
     from app.core.platform.migrations import upgrade
     from app.core.runtime import Runtime
@@ -29,7 +27,7 @@ def open_runtime() -> "Iterator[Runtime]":
             upgrade(runtime.db)
             yield runtime
         except ServiceError as error:
-            notices.print(f"[red]error[/] {escape(error.detail)}")
+            print_error(error.detail)
             raise typer.Exit(FAILED) from error
         finally:
             runtime.db.dispose()

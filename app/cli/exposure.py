@@ -1,4 +1,4 @@
-"""Who may knock: beyond this machine nobody, before there is a key."""
+"""Refuses to listen beyond this machine without an API key."""
 
 import typer
 from rich.markup import escape
@@ -10,12 +10,12 @@ from app.core.platform.settings import Settings
 _KEY_NEEDED = """\
 [red]Refusing to bind to {host} without an API key.[/]
 Anyone who reaches that address could read your photos and use the service.
-Make a key with [bold]temi keys create NAME[/], or set TEMI_API_KEY (16 characters or more), or keep
---host 127.0.0.1."""
+Create a key with [bold]temi keys create NAME[/], or set TEMI_API_KEY (16 characters or more), or
+use --host 127.0.0.1."""
 
 
 def has_key(settings: Settings) -> bool:
-    """In the settings or in the database."""
+    """Returns whether the settings or the database hold an API key."""
     from app.core.access.keys import database_has_keys
     from app.core.platform.db import Database
 
@@ -29,7 +29,7 @@ def has_key(settings: Settings) -> bool:
 
 
 def check_exposure(settings: Settings) -> None:
-    """Before anything listens."""
+    """Exits with 2 if the service would listen beyond this machine without an API key."""
     from sqlalchemy.exc import OperationalError
 
     if settings.loopback_only:
@@ -39,7 +39,7 @@ def check_exposure(settings: Settings) -> None:
             return
     except OperationalError as error:
         reason = escape(str(error.orig).splitlines()[0])
-        notices.print(f"[red]The database cannot be asked whether there is a key:[/] {reason}")
+        notices.print(f"[red]Cannot check for API keys: the database does not answer:[/] {reason}")
     else:
         notices.print(_KEY_NEEDED.format(host=escape(settings.host)))
     raise typer.Exit(USAGE)

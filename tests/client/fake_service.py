@@ -1,4 +1,4 @@
-"""A small real HTTP service: it answers from a script and remembers what it was sent."""
+"""An HTTP server with scripted responses that records its requests."""
 
 import json
 import threading
@@ -20,22 +20,22 @@ class Request:
 
 
 @dataclass
-class Answer:
+class Response:
     body: Any = None
     status: int = 200
     content_type: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)
-    cut_from: int = 0  # bytes that it claims to have; the connection breaks before
+    cut_from: int = 0  # Content-Length to claim; the connection closes before
 
     def encode(self) -> bytes:
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
 
-Route = Callable[[Request], Answer]
+Route = Callable[[Request], Response]
 
 
 class FakeService:
-    """Routes by (method, path); `requests` holds what came in, in order."""
+    """Routes by (method, path); `requests` holds the received requests, in order."""
 
     def __init__(self) -> None:
         self.routes: dict[tuple[str, str], Route] = {}
@@ -43,14 +43,14 @@ class FakeService:
         self.url = ""
 
     def answer(self, method: str, path: str, body: Any, **options: Any) -> None:
-        self.routes[method, path] = lambda _: Answer(body, **options)
+        self.routes[method, path] = lambda _: Response(body, **options)
 
-    def handle(self, request: Request) -> Answer:
+    def handle(self, request: Request) -> Response:
         self.requests.append(request)
         route = self.routes.get((request.method, request.path))
         if route is None:
             problem = {"status": 404, "code": "not_found", "detail": f"No {request.path}"}
-            return Answer(problem, 404, "application/problem+json")
+            return Response(problem, 404, "application/problem+json")
         return route(request)
 
 
@@ -63,8 +63,8 @@ def running_service() -> Iterator[FakeService]:
             parts = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = Request(self.command, parts.path, parse_qs(parts.query), headers, body)
-            answer = service.handle(asked)
+            request = Request(self.command, parts.path, parse_qs(parts.query), headers, body)
+            answer = service.handle(request)
             content = answer.encode()
             self.send_response(answer.status)
             self.send_header("Content-Type", answer.content_type)

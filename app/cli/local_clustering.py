@@ -1,4 +1,4 @@
-"""`temi cluster --local`: the library on a folder, without a service."""
+"""`temi cluster --local`: clusters a folder in this process, without a service."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.markup import escape
 
-from app.cli.errors import FAILED
+from app.cli.errors import FAILED, print_error
 from app.cli.output import notices, percent, print_table, results, write_labels
 from app.cli.progress import StageProgress
 
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
 
     Features = npt.NDArray[np.float32]
 
-_STEPS_A_REPORT = 20
+_STEPS_PER_UPDATE = 20
 _SHOWN_REJECTS = 20
 
 
 class FolderImages:
-    """The images of a folder, decoded when needed; what cannot be read is noted and passed over."""
+    """The images of a folder, decoded on demand; unreadable files are recorded and skipped."""
 
     def __init__(self, folder: Path, files: list[Path]) -> None:
         self._folder = folder
@@ -36,11 +35,11 @@ class FolderImages:
 
     @property
     def names(self) -> list[str]:
-        """Of the images that could be read, once all have been tried."""
+        """Names of the readable images; complete after all were decoded."""
         return [self._name(i) for i in range(len(self)) if i not in self.rejected]
 
     def readers(self, at_least: int) -> "Iterator[Callable[[], Image.Image]]":
-        """One function an image, that decodes it no smaller than a backbone needs."""
+        """Yields a function per image that decodes it, at least as large as the backbone needs."""
         from app.core.datasets.images import decode_image
 
         def read(path: Path) -> "Image.Image":
@@ -63,7 +62,7 @@ class FolderImages:
 
 
 def cluster_folder(folder: Path, backbone: str, settings: Mapping[str, Any], out: Path) -> None:
-    """Embed, mine, train, and write one row an image."""
+    """Embeds, mines and trains; writes a CSV file with one row per image."""
     from temi import TemiError, TrainConfig
 
     images = FolderImages(folder, list_files(folder, out))
@@ -74,21 +73,21 @@ def cluster_folder(folder: Path, backbone: str, settings: Mapping[str, Any], out
             probabilities = _train(features, config, progress)
     except TemiError as error:
         _list_rejected(images)
-        notices.print(f"[red]error[/] {escape(str(error))}")
+        print_error(str(error))
         raise typer.Exit(FAILED) from error
-    found = probabilities.argmax(1)  # (N,)
-    sure = probabilities.max(1)
+    cluster_ids = probabilities.argmax(1)  # (N,)
+    confidence = probabilities.max(1)  # (N,)
     names = images.names
-    rows = zip(names, found.tolist(), sure.tolist(), strict=True)
+    rows = zip(names, cluster_ids.tolist(), confidence.tolist(), strict=True)
     write_labels(out, rows)
-    _print_groups(config.n_clusters, names, found, sure)
+    _print_clusters(config.n_clusters, names, cluster_ids, confidence)
     _list_rejected(images)
-    results.print(f"Labels of {len(names)} images are in {out}", markup=False)
-    results.print("To name the groups and label new images, start a service: temi serve")
+    results.print(f"Labels of {len(names)} images written to {out}", markup=False)
+    results.print("To name the clusters and label new images, start a service: temi serve")
 
 
 def list_files(folder: Path, out: Path) -> list[Path]:
-    """Every file but hidden ones and our own earlier output, in a fixed order."""
+    """Returns all files but hidden ones and the output file, in a fixed order."""
     return [
         path
         for path in sorted(folder.rglob("*"))
@@ -114,7 +113,7 @@ def _embed(name: str, images: FolderImages, progress: StageProgress) -> "Feature
         blocks.append(block)
         progress.update("embed", sum(map(len, blocks)) + len(images.rejected), total)
     if not blocks:
-        raise TemiError("there is no image that can be read")
+        raise TemiError(f"no readable image among {total} files")
     return np.concatenate(blocks)  # (N, D)
 
 
@@ -129,31 +128,31 @@ def _train(features: "Features", config: Any, progress: StageProgress) -> "Featu
     )
     trainer = Trainer(features, neighbors.ids, config)
     while not trainer.done:
-        trainer.run(_STEPS_A_REPORT)
+        trainer.run(_STEPS_PER_UPDATE)
         progress.update("train", trainer.step, trainer.total_steps)
     return trainer.finish().predict_proba(features)  # (N, C)
 
 
-def _print_groups(
+def _print_clusters(
     n_clusters: int,
     names: list[str],
-    found: "npt.NDArray[np.int64]",
-    sure: "Features",
+    cluster_ids: "npt.NDArray[np.int64]",
+    confidence: "Features",
 ) -> None:
     rows = []
-    for number in range(n_clusters):
-        members = [int(index) for index in (found == number).nonzero()[0]]
-        members.sort(key=lambda index: -float(sure[index]))
-        mean = float(sure[members].mean()) if members else None
-        surest = ", ".join(names[index] for index in members[:3])
-        rows.append((number, len(members), percent(mean), surest))
-    print_table("Clusters", [">id", ">images", ">mean prob.", "surest images"], rows)
+    for cluster_id in range(n_clusters):
+        members = [int(index) for index in (cluster_ids == cluster_id).nonzero()[0]]
+        members.sort(key=lambda index: -float(confidence[index]))
+        mean = float(confidence[members].mean()) if members else None
+        examples = ", ".join(names[index] for index in members[:3])
+        rows.append((cluster_id, len(members), percent(mean), examples))
+    print_table("Clusters", [">id", ">images", ">mean prob.", "most representative"], rows)
 
 
 def _list_rejected(images: FolderImages) -> None:
     if not images.rejected:
         return
-    notices.print(f"[yellow]{len(images.rejected)} files were left out:[/]")
+    notices.print(f"[yellow]{len(images.rejected)} files were skipped:[/]")
     for name, code, detail in list(images.rejected.values())[:_SHOWN_REJECTS]:
         notices.print(f"  {name}: {detail} ({code})", markup=False, soft_wrap=True)
     if len(images.rejected) > _SHOWN_REJECTS:
