@@ -120,9 +120,9 @@ def _embedding_rates(backbone: Backbone, photos: list[bytes]) -> tuple[float, fl
     pixels = torch.empty((len(images), size, size, 3), dtype=torch.uint8)
     for row, image in zip(pixels, images, strict=True):
         backbone.preprocessing.fill(row, image())
-    pieces = torch.split(pixels, default_batch(backbone.device))
-    lanes = HeadThreadPool(len(pieces), backbone.device)
-    ways = (partial(lanes.map, backbone.embed, pieces), partial(_drain, backbone, images))
+    batches = torch.split(pixels, default_batch(backbone.device))
+    pool = HeadThreadPool(len(batches), backbone.device)
+    ways = (partial(pool.map, backbone.embed, batches), partial(_drain, backbone, images))
     tries = [[best_rate(way, len(pixels), 1) for way in ways] for _ in range(_TRIES)]
     forward, files = (max(rates) for rates in zip(*tries, strict=True))
     return forward, files
