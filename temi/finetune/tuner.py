@@ -19,7 +19,7 @@ from temi.errors import TemiError
 from temi.finetune.config import FinetuneConfig
 from temi.finetune.network import Network, network_optimizer, with_weights
 from temi.model import ClusterModel
-from temi.precision import matrix_dtype, products_in
+from temi.precision import autocast_to, matrix_dtype
 from temi.training.head_groups import sub_state
 from temi.training.heads import update_teacher
 from temi.training.objectives import make_objective
@@ -201,7 +201,7 @@ class Finetuner:
 
     def _log_probs(self, network: Network, pixels: Tensor) -> Tensor:
         images = self._backbone.preprocessing.normalize(pixels.to(self._device))
-        with products_in(matrix_dtype(self._backbone.precision), self._device):
+        with autocast_to(matrix_dtype(self._backbone.precision), self._device):
             log_probs: Tensor = network(images)
         return log_probs
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from temi.config import TrainConfig
-from temi.precision import matrix_dtype, products_in
+from temi.precision import autocast_to, matrix_dtype
 from temi.training.heads import Heads, update_teacher
 from temi.training.objectives import Objective
 from temi.training.objectives.teacher import uniform_log_occupancy, update_log_occupancy
@@ -96,7 +96,7 @@ class HeadGroup:
         return losses.detach()
 
     def _log_probs(self, heads: Heads, views: Tensor) -> Tensor:
-        with products_in(self._dtype, self._device):
+        with autocast_to(self._dtype, self._device):
             logits: Tensor = heads(views)
         return logits.float().div_(self._config.temperature).log_softmax(dim=-1)
 
