@@ -1,6 +1,6 @@
-"""A model without any service around it: bytes in memory to probabilities, as fast as it goes.
+"""The throughput of a model without the service: image bytes in memory to probabilities.
 
-Runs in a process of its own, at the word of `benchmarks.serving`.
+`benchmarks.serving` runs it in a separate process.
 """
 
 import threading
@@ -21,7 +21,7 @@ from temi.backbones.embedding import default_batch
 
 
 class BareModel:
-    """The same files as the service uses, computed in the same way."""
+    """The model files of the service, computed in the same way."""
 
     def __init__(self, data_dir: Path, name: str) -> None:
         settings = Settings(_env_file=None, data_dir=data_dir)
@@ -42,7 +42,7 @@ class BareModel:
         self._head.predict_proba(self._backbone.embed(pixels, threads).numpy())
 
     def rate(self, images: Sequence[bytes], seconds: float) -> float:
-        """Images a second of one thread a core, each with batches of its own."""
+        """Return images/s with one thread per core, each with its own batches."""
         size = default_batch(self._backbone.device)
         until = time.perf_counter() + seconds
         done = [0] * self._cores
@@ -63,7 +63,7 @@ class BareModel:
         return sum(done) / (time.perf_counter() - started)
 
     def milliseconds(self, data: bytes) -> float:
-        """Of one image, with all cores."""
+        """Return the time of one image with all cores."""
         started = time.perf_counter()
         self.predict([data], self._cores)
         return (time.perf_counter() - started) * 1e3

@@ -1,4 +1,4 @@
-"""How much of the pure forward rate is left when the images come as JPEG files.
+"""The rate of embedding JPEG files, compared with the forward pass alone.
 
 .venv/bin/python -m benchmarks.embedding
 .venv/bin/python -m benchmarks.embedding --images photos.zip
@@ -24,13 +24,13 @@ from temi import Backbone, load_backbone
 from temi.backbones.embedding import default_batch, embed_files, read_image
 
 SIZES = ((160, 160), (640, 480), (1920, 1080), (4000, 3000))
-DISTINCT = 6  # photos of one size; decoding takes as long for a file seen before
+DISTINCT = 6  # photos per size; decoding a file again takes as long
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif")
 Row = dict[str, Any]
 
 
 def draw_photo(width: int, height: int, seed: int) -> Image.Image:
-    """Soft fields at several scales, hard-edged shapes and a sensor's grain."""
+    """Smooth areas at several scales, sharp-edged shapes and sensor noise."""
     rng = np.random.default_rng(seed)
     pixels = np.full((height, width, 3), 128.0, dtype=np.float32)
     for columns, strength in ((5, 60), (20, 25), (80, 12), (320, 6)):
@@ -57,7 +57,7 @@ def write_photos(folder: Path, width: int, height: int) -> list[Path]:
 
 
 def given_photos(source: Path, folder: Path) -> list[Path]:
-    """Images of a folder or a zip, which is unpacked into `folder`."""
+    """Return the images of a folder, or of a zip, which is unpacked into `folder`."""
     if source.is_file():
         with zipfile.ZipFile(source) as archive:
             archive.extractall(folder)
@@ -66,7 +66,7 @@ def given_photos(source: Path, folder: Path) -> list[Path]:
 
 
 class Measurement:
-    """One set of files, seen in all ways that are compared."""
+    """One set of files, with all methods that are compared."""
 
     def __init__(self, backbone: Backbone, paths: list[Path], count: int) -> None:
         self.backbone = backbone
@@ -86,14 +86,14 @@ class Measurement:
         }
 
     def forward(self) -> None:
-        """As embedding does it: no core waits for another."""
+        """Run one thread per core, as embedding does."""
         batches = torch.split(self.pixels, default_batch(self.backbone.device))
         with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(self.backbone.embed, batches))
 
     def decode(self, read: Callable[[Path], Image.Image]) -> None:
         with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(lambda path: read(path).size, self.paths))  # holds no pixels
+            list(pool.map(lambda path: read(path).size, self.paths))  # does not keep the pixels
 
     def embed(self) -> None:
         for _ in embed_files(self.backbone, self.paths):
@@ -107,7 +107,7 @@ class Measurement:
 
 
 def measure(backbone: Backbone, name: str, paths: list[Path], count: int, repeats: int) -> Row:
-    """Median images/s of each way, taken in turns so that all see the same machine.
+    """Return the median images/s of each method, measured alternately under the same load.
 
     Other programs disturb rates but hardly the processor time, hence the second ratio.
     """
@@ -132,7 +132,7 @@ def measure(backbone: Backbone, name: str, paths: list[Path], count: int, repeat
 
 
 def measure_memory(backbone: Backbone, name: str, paths: list[Path], count: int) -> Row:
-    """Peak above the memory before, for some images and for four times as many."""
+    """Return the additional peak memory, for some images and for four times as many."""
     process = psutil.Process()
     peaks = []
     for number in (count, count, 4 * count):

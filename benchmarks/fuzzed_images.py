@@ -1,4 +1,4 @@
-"""Ten thousand damaged image files, to the decoder alone and to the API: none may crash either.
+"""Sends ten thousand damaged image files to the decoder and to the API; neither may crash.
 
 .venv/bin/python -m benchmarks.fuzzed_images
 """
@@ -31,20 +31,20 @@ SLOW_SECONDS = 1.0
 
 
 def samples() -> list[bytes]:
-    """Small files of every format and of several kinds of pixels."""
+    """Return small files of every format and of several pixel modes."""
     found = []
     for format_ in MEDIA_TYPES:
         for mode, color in (("RGB", (90, 120, 30)), ("L", 77), ("RGBA", (9, 99, 199, 50))):
             for size in ((9, 7), (64, 48)):
                 try:
                     found.append(image_bytes(format_, color, size, mode))  # type: ignore[arg-type]
-                except OSError:  # a format that has no such pixels
+                except OSError:  # the format does not support the mode
                     continue
     return found
 
 
 def damage(data: bytes, rng: random.Random) -> bytes:
-    """One of the ways that files get broken, or are made to break things."""
+    """Damage a file in one of several ways, by accident or as an attack."""
     way = rng.randrange(6)
     broken = bytearray(data)
     if way == 0:
@@ -79,7 +79,7 @@ def fuzz(count: int, seed: int = 0) -> dict[str, float]:
             outcome = "read"
         except ImageRejected:
             outcome = "refused"
-        except BaseException:  # noqa: BLE001 - which is what is looked for
+        except BaseException:  # noqa: BLE001 - the benchmark searches for any error
             outcome = "crashed"
         seconds = time.perf_counter() - started
         slowest = max(slowest, seconds)
@@ -89,7 +89,7 @@ def fuzz(count: int, seed: int = 0) -> dict[str, float]:
 
 
 def packed(count: int, seed: int = 0) -> bytes:
-    """The same files as one archive."""
+    """Return the same files as one archive."""
     rng, originals = random.Random(seed), samples()
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -99,7 +99,7 @@ def packed(count: int, seed: int = 0) -> bytes:
 
 
 def fuzz_service(count: int, seed: int = 0) -> dict[str, int]:
-    """All in one upload, and a thumbnail of each that was taken: statuses by count."""
+    """Upload all files, get a thumbnail of each accepted one, and count the statuses."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(_env_file=None, data_dir=Path(folder), max_bad_fraction=1.0)
         runtime = Runtime(settings)

@@ -1,6 +1,6 @@
-"""Many clients in one thread, at next to no cost: prepared requests over plain sockets.
+"""Many HTTP clients in one thread, with prepared requests over plain sockets.
 
-Whoever measures shares the cores with what is measured; a client library would take its part.
+Clients and server share the cores, so a client library would distort the measurement.
 """
 
 import selectors
@@ -30,11 +30,11 @@ def multipart_request(host: str, path: str, name: str, data: bytes) -> bytes:
 
 @dataclass
 class Result:
-    """Seconds of each answer by status."""
+    """The response times in seconds by status."""
 
     taken: dict[int, list[float]] = field(default_factory=dict)
-    heads: dict[int, bytes] = field(default_factory=dict)  # one of each status
-    broken: int = 0  # connections that ended without an answer
+    heads: dict[int, bytes] = field(default_factory=dict)  # one response head per status
+    broken: int = 0  # connections closed without a response
 
     def add(self, status: int, seconds: float, head: bytes) -> None:
         self.taken.setdefault(status, []).append(seconds)
@@ -51,14 +51,14 @@ class Result:
 
 
 class OneClient:
-    """Asks and waits, over one connection."""
+    """A client that sends one request at a time over one connection."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._client = _Client(address)
         self._client.socket.setblocking(True)
 
     def ask(self, request: bytes) -> tuple[int, float]:
-        """Status and milliseconds."""
+        """Return status and milliseconds."""
         self._client.start(request)
         while (answer := self._client.receive()) is None:
             pass
@@ -77,7 +77,7 @@ class _Client:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
         self.unsent = memoryview(b"")
-        self.waits = False  # for an answer
+        self.waits = False  # for a response
 
     def start(self, request: bytes) -> None:
         self.unsent = memoryview(request)
@@ -94,7 +94,7 @@ class _Client:
             pass
 
     def receive(self) -> tuple[int, bytes] | None:
-        """Status and head, once the answer is complete."""
+        """Return status and head when the response is complete."""
         data = self.socket.recv(65536)
         if not data:
             raise ConnectionError
@@ -118,8 +118,8 @@ def run_load(
     seconds: float,
     rate: float | None = None,
 ) -> Result:
-    """Each client asks again as soon as it has its answer; with `rate`, a free one asks when the
-    next request is due, whether earlier ones were answered or not."""
+    """Each client sends its next request after a response; with `rate`, a free client sends one
+    when the next request is due, whether earlier ones have been answered or not."""
     result = Result()
     selector = selectors.DefaultSelector()
     free = deque(_Client(address) for _ in range(clients))
@@ -144,7 +144,7 @@ def run_load(
                 try:
                     answer = client.receive()
                 except ConnectionError:
-                    waited = client.waits  # else the server has ended a connection that was idle
+                    waited = client.waits  # else the server has closed an idle connection
                     selector.unregister(client.socket)
                     client.socket.close()
                     client.connect()

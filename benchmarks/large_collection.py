@@ -1,7 +1,7 @@
-"""A large collection of tiny images through the whole service, as its users would send it.
+"""Runs a large collection of tiny images through the whole service.
 
-Prints the rate of each step, the memory of each process, what a page of a list costs early and
-late, and how fast the same zip can be read and hashed by a bare loop.
+Prints the rate of each step, the memory of each process, the time of an early and a late page
+of a list, and the rate of a plain loop that reads and hashes the same zip.
 
 .venv/bin/python -m benchmarks.large_collection --images 100000
 """
@@ -29,7 +29,7 @@ FORMATS = ("csv", "jsonl", "parquet", "coco", "label_studio", "image_folder", "h
 
 
 def tiny_image(number: int) -> bytes:
-    """Sixteen pixels wide, with the colors of its group and noise of its own."""
+    """An image of sixteen pixels, with the colors of its group and individual noise."""
     rng = np.random.default_rng(number)
     base = np.random.default_rng(number % GROUPS).integers(0, 200, (4, 4, 3))
     pixels = base.repeat(4, axis=0).repeat(4, axis=1) + rng.integers(0, 56, (16, 16, 3))
@@ -45,7 +45,7 @@ def write_zip(path: Path, count: int) -> None:
 
 
 def bare_rate(path: Path) -> float:
-    """Images a second of reading the zip and hashing each member, and nothing else."""
+    """Return the images/s of only reading the zip and hashing each member."""
     started = time.perf_counter()
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
@@ -64,12 +64,12 @@ def timed_job(client: TemiClient, job: Any, what: str, count: int) -> Any:
 
 
 def page_costs(url: str, path: str, pages: int) -> None:
-    """The time of the first page of ten rows and of a late one, asked for in turns."""
+    """Measure the first page of ten rows and a late one, alternately."""
     cursor = None
     for _ in range(pages // 100):
         cursor = httpx.get(f"{url}{path}", params=_asked(1000, cursor)).json()["next_cursor"]
         if cursor is None:
-            raise SystemExit("fewer images than pages; ask for fewer pages")
+            raise SystemExit("there are fewer images than pages: reduce the number of pages")
     times: dict[str | None, list[float]] = {None: [], cursor: []}
     with httpx.Client(base_url=url) as http:
         for _ in range(100):

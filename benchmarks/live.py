@@ -1,4 +1,4 @@
-"""The whole service as its users start it, for benchmarks."""
+"""Starts the whole service for benchmarks, with `temi serve`."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ import httpx
 
 @contextmanager
 def running_service(folder: Path, **settings: object) -> Iterator[tuple[str, int]]:
-    """Address and process of `temi serve` on data of its own."""
+    """Run `temi serve` on an empty data folder; yields its address and process id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

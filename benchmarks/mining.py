@@ -18,7 +18,7 @@ import psutil
 from numpy.lib.format import open_memmap
 
 DEFAULT_ROWS = (10_000, 30_000, 100_000)
-# Beyond this, exact search takes minutes to hours and is left out.
+# Above this size, exact search takes minutes to hours and is not run.
 MOST_EXACT_ROWS = 100_000
 DIM = 384
 K = 50
@@ -26,7 +26,7 @@ _ROWS_A_GROUP = 500
 _LATENT = 24
 _CHUNK = 65_536
 _WIDTH = 11
-# What is printed, and how; the names are those of the measurements.
+# The printed columns with their formats, by the names of the measurements.
 COLUMNS = {
     "rows": ",d",
     "method": "s",
@@ -43,10 +43,10 @@ COLUMNS = {
 
 
 def write_features(path: Path, rows: int, seed: int = 0) -> None:
-    """Groups of about 500 rows that overlap, in few dimensions of many, with noise in all.
+    """Write overlapping groups of about 500 rows in a low-dimensional subspace, plus noise.
 
-    Neighbors reach across the borders of groups, as they do in features of photos. Groups that
-    stand apart would make an approximate search look better than it is.
+    Some neighbors are in other groups, as in features of photos. Separate groups would make an
+    approximate search look better than it is.
     """
     rng = np.random.default_rng(seed)
     groups = max(2, rows // _ROWS_A_GROUP)
@@ -63,7 +63,7 @@ def write_features(path: Path, rows: int, seed: int = 0) -> None:
 
 
 def peak_gflops(size: int = 3072) -> float:
-    """The best of a few large float32 matrix products on all cores."""
+    """Return the best rate of a few large float32 matrix products on all cores."""
     square = np.random.default_rng(0).standard_normal((size, size), dtype=np.float32)
     best = float("inf")
     for _ in range(5):
@@ -74,7 +74,7 @@ def peak_gflops(size: int = 3072) -> float:
 
 
 class PeakMemory(threading.Thread):
-    """Anonymous memory only: pages of the mapped file belong to the system's cache."""
+    """Return the anonymous memory; pages of the mapped file are in the page cache."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -98,12 +98,14 @@ class PeakMemory(threading.Thread):
 
 
 def measure_one(path: Path, method: str) -> dict[str, Any]:
-    """One search; in a process of its own, so that no other one's memory is counted."""
+    """Run one search in a separate process, to measure its memory alone."""
     from temi.neighbors.search import mine_neighbors
 
     features = np.load(path, mmap_mode="r")
     rows, dim = features.shape
-    mine_neighbors(features[:2000], K, method="exact")  # libraries load and start their threads
+    mine_neighbors(
+        features[:2000], K, method="exact"
+    )  # loads the libraries and starts their threads
     peak = peak_gflops()
     memory = PeakMemory()
     memory.start()
@@ -128,7 +130,7 @@ def measure_one(path: Path, method: str) -> dict[str, Any]:
 
 
 def measure(row_counts: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """One dict a search, as soon as it is known."""
+    """Yield one dict per search as soon as it is finished."""
     context = multiprocessing.get_context("spawn")
     for rows in row_counts:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Features of the embedded backbone on other processors, emulated: are they the same?
+"""Compares the features of the embedded backbone on other, emulated processors.
 
 Needs `qemu-x86_64` (Debian's package qemu-user).
 

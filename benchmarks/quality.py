@@ -1,4 +1,4 @@
-"""How good the clusters are: TEMI against k-means, SCAN, PMI and WPMI over seeds.
+"""Quality of the clusters: TEMI, k-means, SCAN, PMI and WPMI over several seeds.
 
 .venv/bin/python -m benchmarks.quality
 .venv/bin/python -m benchmarks.quality --images photos.zip --seeds 3
@@ -67,7 +67,9 @@ def run(chosen: list[LabeledSet], seeds: int, methods: tuple[str, ...]) -> Itera
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--images", type=Path, action="append", help="zip or folder of classes")
+    parser.add_argument(
+        "--images", type=Path, action="append", help="zip or folder with one folder per class"
+    )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--methods", default=",".join(METHODS))
     arguments = parser.parse_args()

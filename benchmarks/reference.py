@@ -1,6 +1,6 @@
-"""The paper's recipe as its text reads: a module a head, one head after the other, float32.
+"""The paper's recipe as a plain loop: one module per head, in float32.
 
-What TEMI's own training is held against. It shares no code with it.
+The reference for the training of `temi`, with which it shares no code.
 """
 
 import math

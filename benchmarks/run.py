@@ -1,6 +1,6 @@
-"""`make bench`: every benchmark in its short form, one table each, in less than twenty minutes.
+"""`make bench`: runs every benchmark in its short form, in less than twenty minutes.
 
-The long forms (more rows, more seeds, photos of your own) are options of the single scripts.
+The scripts have options for the long forms (more rows, more seeds, your own photos).
 """
 
 import argparse
@@ -79,8 +79,8 @@ def _cell(value: object) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all of them by default")
-    parser.add_argument("--json", type=Path, help="a file to write all figures to")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
     arguments = parser.parse_args()
     print_table([machine()])
     results: dict[str, Any] = {"machine": machine()}

@@ -1,4 +1,4 @@
-"""What a collection of a size costs: measured constants, and laws by which they grow.
+"""Costs of a collection by its size: measured constants, extrapolated.
 
 .venv/bin/python -m benchmarks.scale_costs prints the table of docs/scale.md.
 """
@@ -19,16 +19,16 @@ _MINE_POWER = 1.6
 _GFLOPS = 142.0  # of mining and training
 _MINE_BYTES = 2_092.0  # of memory a row
 _STEP_GFLOP = 19.9  # 16 heads, 256 pairs, 100 clusters (`temi.bench.train_gflop`)
-_IMAGES_A_STEP = 128  # by default a run sees every image twice, 256 a step
+_IMAGES_A_STEP = 128  # by default a run sees every image twice, with 256 per step
 _ASSIGN = 73_700.0  # images/s through the heads
 _EXPORT = 24_651.0  # images/s read from PostgreSQL
-_ROW_BYTES = 933.0  # of the database an image: its row, its place in one clustering, indexes
+_ROW_BYTES = 933.0  # of the database per image: its row, its assignment in one clustering, indexes
 
-# From public figures of an A100 with 16 cores beside it; no such machine was there to measure.
-_GPU_GFLOPS = 312_000 * 0.4  # bfloat16 peak, and the share of it that large products reach
+# From public figures of an A100 with 16 CPU cores; not measured.
+_GPU_GFLOPS = 312_000 * 0.4  # bfloat16 peak times the share that large products reach
 _GPU_EMBED_GFLOP = 9.2  # ViT-S/16, 384 features
 _GPU_CORES = 16
-_GPU_STEP_SECONDS = 0.002  # a step is many small products, and each has to be started
+_GPU_STEP_SECONDS = 0.002  # a step has many small products, each with its launch time
 
 _CELLS_MOST = 32_768
 _CELL_POWER = 0.6
@@ -39,11 +39,11 @@ _NEIGHBORS = 50
 @dataclass(frozen=True)
 class Machine:
     name: str
-    gpus: int  # none: two cores
+    gpus: int  # 0: two CPU cores
 
     @property
     def speed(self) -> float:
-        """How many times the two cores, in large products."""
+        """The speed relative to two cores, in large products."""
         return self.gpus * _GPU_GFLOPS / _GFLOPS if self.gpus else 1.0
 
     @property
@@ -52,7 +52,7 @@ class Machine:
 
     @property
     def embeds(self) -> float:
-        """Images a second: what the chips compute, or what the cores can decode for them."""
+        """Images per second, limited by the GPUs or by decoding on the cores."""
         if not self.gpus:
             return _EMBED
         forward = self.gpus * _GPU_GFLOPS / _GPU_EMBED_GFLOP
@@ -63,7 +63,7 @@ MACHINES = (Machine("2 cores", 0), Machine("1 GPU", 1), Machine("50 GPUs", 50))
 
 
 def mine_seconds(n: float) -> float:
-    """On two cores. Beyond the size where the number of cells ends, each row looks at more."""
+    """Return the time on two cores. Above the maximum number of cells, queries scan more rows."""
     full: float = _CELLS_MOST ** (1 / _CELL_POWER)
     grown: float = (min(n, full) / 1e6) ** _MINE_POWER * max(1.0, n / full) ** 2
     return _MINE_MILLION * grown
@@ -75,7 +75,7 @@ def step_seconds(machine: Machine) -> float:
 
 
 def stages(n: float, machine: Machine) -> dict[str, float]:
-    """Hours of each stage. Training is one process a host, so 50 GPUs train as 8 do."""
+    """Return the hours of each stage. Training uses one host, so 50 GPUs train as fast as 8."""
     trainer = Machine("", min(machine.gpus, 8))
     return {
         "ingest": n / (_INGEST * machine.cores) / _HOUR,
@@ -97,7 +97,7 @@ def storage_gb(n: float) -> dict[str, float]:
 
 
 def memory_gb(n: float) -> float:
-    """Of mining, which needs most, over all machines that share it."""
+    """Return the memory of mining, the largest stage, over all machines."""
     return n * _MINE_BYTES / _GB
 
 

@@ -1,9 +1,9 @@
-"""The database with very many images: what each question costs, and how it is answered.
+"""The database with many images: the time and the query plan of each query.
 
 .venv/bin/python -m benchmarks.scale_database --images 10000000 --database postgresql
 
-It starts a PostgreSQL server of its own (or a SQLite file), fills it, does what users and workers
-do, and ends with an error if anything reads a large table from one end to the other. 10 million
+It starts a PostgreSQL server (or creates a SQLite file), fills it, runs the queries of users
+and workers, and fails if a query scans a large table sequentially. 10 million
 images need about 12 GB of disk and ten minutes.
 """
 
@@ -51,7 +51,7 @@ def instance(database: str) -> Iterator[Runtime]:
 
 
 def measure_export(runtime: Runtime) -> float:
-    """Images a second, read as an export reads them."""
+    """Return images/s, read as an export reads them."""
     with runtime.db.read() as session:
         clustering = get_clustering(session, DEFAULT_TENANT, clustering_of(LARGE))
         view = open_revision(session, clustering)
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=10_000_000)
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--database", choices=["postgresql", "sqlite"], default="postgresql")
-    parser.add_argument("--plans", type=Path, help="a Markdown file for the whole of each plan")
+    parser.add_argument("--plans", type=Path, help="write the complete plans to this Markdown file")
     options = parser.parse_args()
     logging.disable(logging.INFO)
     problems: list[str] = []

@@ -1,7 +1,7 @@
-"""What the service asks the database for, and how the database goes about it.
+"""Records the SQL statements of the service and their query plans.
 
-Questions are not written down here: they are those that the API and the workers send, caught on
-their way and asked again with EXPLAIN.
+The statements are not copied here: those of the API and the workers are intercepted and run
+again with EXPLAIN.
 """
 
 import base64
@@ -30,17 +30,17 @@ BIG = ("images", "assignments", "jobs")
 
 @dataclass
 class Question:
-    """A statement with its values, and what the database said about it."""
+    """A statement with its parameters, and its query plan."""
 
     statement: str
     values: Any
     seconds: float = 0.0
     plan: Any = None
-    lines: list[str] = field(default_factory=list)  # the plan as people read it
+    lines: list[str] = field(default_factory=list)  # the plan as text
 
     @property
     def scans(self) -> list[str]:
-        """Large tables that are read from one end to the other."""
+        """Large tables that are scanned sequentially."""
         if isinstance(self.plan, list):
             return [line for line in self.plan if _is_scan(line)]
         return [
@@ -51,7 +51,7 @@ class Question:
 
     @property
     def rows_read(self) -> int:
-        """Of large tables, also those that were looked at in vain. SQLite does not tell."""
+        """Rows read of large tables, including discarded ones; SQLite does not report them."""
         if isinstance(self.plan, list):
             return 0
         return sum(
@@ -72,18 +72,18 @@ class Question:
 
 @dataclass
 class Case:
-    """Something that a user or a worker does."""
+    """An action of a user or a worker."""
 
     name: str
     act: Callable[[TestClient, Runtime], None]
-    most_rows: int | None = 2_000  # of large tables; None: it counts all there are
-    sorts: bool = False  # a few rows that it has found before
+    most_rows: int | None = 2_000  # of large tables; None: it counts all rows
+    sorts: bool = False  # True: it sorts a few rows that it has found before
     questions: list[Question] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
     def problems(self) -> list[str]:
-        """Why it would become slow with the size of the tables."""
+        """The reasons why it would become slow with the size of the tables."""
         if self.most_rows is None:
             return []
         found = [f"{self.name}: {scan}" for question in self.questions for scan in question.scans]
@@ -151,7 +151,7 @@ def cases(images: int) -> list[Case]:
 
 
 def ask(runtime: Runtime, client: TestClient, case: Case) -> None:
-    """Do it twice, the second time with a watch, and explain every question it leads to."""
+    """Run the action twice, time the second run, and explain every statement."""
     case.act(client, runtime)
     started = time.perf_counter()
     case.act(client, runtime)
@@ -190,13 +190,13 @@ def explain(engine: Engine, question: Question) -> None:
         else:
             (question.plan,) = said("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)").scalar_one()
             question.seconds = question.plan["Execution Time"] / 1000
-            connection.rollback()  # ANALYZE has really done it
+            connection.rollback()  # EXPLAIN ANALYZE has executed the statement
             question.lines = list(said("EXPLAIN (ANALYZE, BUFFERS)").scalars())
         connection.rollback()
 
 
 def summary(question: Question) -> str:
-    """The plan in a few words: each step with its index, rows and buffers."""
+    """Summarize the plan: each step with its index, rows and buffers."""
     if isinstance(question.plan, list):
         return "; ".join(question.plan)
     steps = []
@@ -211,7 +211,7 @@ def summary(question: Question) -> str:
 
 
 def in_full(case: Case) -> str:
-    """Every plan of a case as the database tells it, as Markdown."""
+    """Return the complete plans of a case as Markdown."""
     plans = ("\n".join(["```", *question.lines, "```"]) for question in case.questions)
     return "\n\n".join([f"## {case.name[:1].upper()}{case.name[1:]}", *plans]) + "\n"
 
@@ -278,5 +278,5 @@ def _is_scan(line: str) -> bool:
 
 
 def _sorts_all(plan: Any) -> bool:
-    """SQLite says so. PostgreSQL is asked how many rows it has read instead."""
+    """For SQLite; for PostgreSQL the number of rows read is checked instead."""
     return isinstance(plan, list) and "USE TEMP B-TREE FOR ORDER BY" in plan

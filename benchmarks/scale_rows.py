@@ -1,7 +1,7 @@
-"""A database as large as wanted, filled by the database itself: images, places in clusters, jobs.
+"""Fills a database of any size with SQL: images, assignments, jobs.
 
 Nine tenths of the images are one dataset, the rest another; each has a clustering. Two fifths of
-the probabilities are exactly 1, as sure models give them.
+the probabilities are exactly 1, as confident models give them.
 """
 
 from sqlalchemy import Connection, Engine, insert, text
@@ -35,7 +35,7 @@ SELECT {id}, '{dataset}', n - {first}, 'photos/' || n || '.jpg', {hash}, 640, 48
        100000 + n % 50000, CASE WHEN n % 3 = 0 THEN 'label ' || (n % 100) END, '{{}}', '[]'
 FROM {numbers}
 """
-# The place follows no pattern in the order of the images; one in two hundred was taken out.
+# The cluster is independent of the order of the images; one in two hundred was removed.
 _ASSIGNMENTS = """
 INSERT INTO assignments (clustering_id, image_id, cluster_id, probability, margin, distance)
 SELECT '{clustering}', {id},
@@ -47,7 +47,7 @@ FROM {numbers}
 
 
 def fill(engine: Engine, images: int, jobs: int) -> None:
-    """Into empty tables. Indexes are made anew afterwards, which is quicker."""
+    """Fill empty tables; indexes are dropped first and created again, which is faster."""
     with engine.begin() as connection:
         _add_owners(connection, images)
         _add_jobs(connection, jobs)
@@ -65,7 +65,7 @@ def fill(engine: Engine, images: int, jobs: int) -> None:
 
 
 def analyze(engine: Engine) -> None:
-    """As the database does by itself after a while."""
+    """Update the statistics, as the database does after a while."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("ANALYZE" if engine.name == "sqlite" else "VACUUM ANALYZE"))
 
@@ -124,8 +124,8 @@ def _add_owners(connection: Connection, images: int) -> None:
 
 
 def _add_jobs(connection: Connection, jobs: int) -> None:
-    """Nearly all are over; one in a thousand waits, one in five thousand runs."""
-    kinds = list(KINDS)
+    """Most jobs have ended; one in a thousand is queued, one in five thousand is running."""
+    kinds = list(STAGES)
     rows = [
         {
             "id": f"job_{number:026d}",

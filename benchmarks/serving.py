@@ -1,4 +1,4 @@
-"""Predictions over HTTP beside the bare model, in turns, on the same machine.
+"""Predictions over HTTP compared with the bare model, alternately on the same machine.
 
 .venv/bin/python -m benchmarks.serving
 .venv/bin/python -m benchmarks.serving --overload-minutes 10 --predict-images 10000
@@ -29,7 +29,7 @@ from temi_client import TemiClient
 
 MODEL = "photos"
 MB = 1024 * 1024
-_SINGLES = 60  # images asked for one by one in a round
+_SINGLES = 60  # single-image requests per round
 Row = dict[str, Any]
 
 
@@ -43,7 +43,7 @@ def photos(count: int, width: int, height: int) -> list[bytes]:
 
 
 def train(client: TemiClient, images: list[bytes], folder: Path) -> str:
-    """A dataset and a model over it, quickly: how good it is does not matter here."""
+    """Create a dataset and train a model quickly; its quality does not matter here."""
     archive = folder / "photos.zip"
     with zipfile.ZipFile(archive, "w") as target:
         for number, data in enumerate(images):
@@ -70,7 +70,7 @@ class Service:
         ]
 
     def warm_up(self) -> Row:
-        """Until the model is loaded; returns what computes it."""
+        """Wait until the model is loaded; returns its backend."""
         until = time.monotonic() + 180
         while time.monotonic() < until:
             run_load(self.address, self.requests, clients=1, seconds=0.2)
@@ -88,7 +88,7 @@ class Service:
 def compare(
     service: Service, bare: Any, images: list[bytes], clients: int, rounds: int, seconds: float
 ) -> Iterator[Row]:
-    """Bare and served take turns; single images do so one by one."""
+    """Alternate between the bare model and the service, and for single images per image."""
     for number in range(rounds):
         bare.send(("rate", images, seconds))
         bare_rate = bare.recv()
@@ -123,7 +123,7 @@ def middle(rows: list[Row]) -> Row:
 
 
 def overload(service: Service, pid: int, capacity: float, minutes: float) -> Row:
-    """Twice what it can do; memory at the end beside that after the first tenth."""
+    """Send twice the maximum rate; compare the memory at the end with that after a tenth."""
     piece = minutes * 60 / 10
     found, memory = Result(), []
     for _ in range(10):
@@ -147,7 +147,7 @@ def overload(service: Service, pid: int, capacity: float, minutes: float) -> Row
 
 
 def _memory(pid: int) -> int:
-    """Of the API and the process that computes for it."""
+    """Return the memory of the API and of its prediction process."""
     total = 0
     for process in psutil.Process(pid).children(recursive=True):
         line = " ".join(process.cmdline())
@@ -157,7 +157,7 @@ def _memory(pid: int) -> int:
 
 
 def predict_job(client: TemiClient, folder: Path, count: int) -> Row:
-    """A dataset of small photos, all different, labeled by one job."""
+    """Label a dataset of different small photos with one predict job."""
     small = photos(50, 320, 240)
     archive = folder / "many.zip"
     with zipfile.ZipFile(archive, "w") as target:
@@ -234,7 +234,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--overload-minutes", type=float, default=0.0)
     parser.add_argument("--predict-images", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="write all figures there")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
     return parser.parse_args(arguments)
 
 

@@ -1,5 +1,5 @@
-"""Real features to measure quality on: digits that come with scikit-learn, the demo's drawings,
-and any zip of images in a folder a class."""
+"""Real features to measure quality on: the digits of scikit-learn, the demo's drawings,
+and any zip of images with one folder per class."""
 
 import hashlib
 import tempfile
@@ -37,7 +37,7 @@ def digits() -> LabeledSet:
 
 
 def images(source: Path, backbone: str = "efficientnet_lite0") -> LabeledSet:
-    """A folder or zip with a folder a class; its features are kept for the next time."""
+    """Embed a folder or zip with one folder per class; the features are cached."""
     key = hashlib.sha256(f"{source.resolve()}|{source.stat().st_mtime}|{backbone}".encode())
     cached = CACHE / f"{source.stem}-{key.hexdigest()[:12]}.npz"
     if not cached.exists():

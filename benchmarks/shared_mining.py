@@ -1,10 +1,9 @@
-"""Mining shared by several workers: the same neighbors, their recall, and the time on many hosts.
+"""Neighbor search by several workers: equality of the results, recall, and time on many hosts.
 
 .venv/bin/python -m benchmarks.shared_mining --rows 300000 --shard 20000 --processes 1 2 4
 
-Processes that share nothing but the files of features and plan take parts from one queue, as
-workers do. What more hosts would gain is simulated from the seconds that each part took when it
-had the machine for itself.
+Processes that share only the files of features and plan take parts from one queue, as workers do.
+The time on more hosts is simulated from the seconds of each part when it ran alone.
 """
 
 import argparse
@@ -22,14 +21,14 @@ import numpy as np
 import safetensors.numpy
 
 from benchmarks.mining import K, write_features
-from temi.neighbors.approximate import draw_samples, measure_recall
-from temi.neighbors.parallel import Tally
-from temi.neighbors.parts import CellPlan, PartSearch
+from temi.neighbors.parallel import ProgressCounter
+from temi.neighbors.recall import draw_samples, measure_recall
 from temi.neighbors.rows import Ids
 from temi.neighbors.search import MEMORY_BYTES
+from temi.neighbors.sharded import IvfPlan, ShardedSearch
 
 _HOSTS = (1, 2, 4, 16, 50)
-_OTHER_SEED = 1_000  # of rows that had no part in the plan
+_OTHER_SEED = 1_000  # of a sample that the plan has not used
 
 
 @dataclass(frozen=True)
@@ -37,22 +36,21 @@ class Work:
     """Files that all workers can read."""
 
     folder: Path
-    threads: int
-    by_cells: bool
+    approximate: bool
 
     @property
     def features(self) -> Any:
         return np.load(self.folder / "features.npy", mmap_mode="r")
 
-    def open(self) -> PartSearch:
+    def open(self) -> ShardedSearch:
         plan = None
-        if self.by_cells:
+        if self.approximate:
             arrays = safetensors.numpy.load((self.folder / "cells.safetensors").read_bytes())
-            plan = CellPlan.from_arrays(arrays)
-        return PartSearch.resume(self.features, K, plan=plan, threads=self.threads)
+            plan = IvfPlan.from_arrays(arrays)
+        return ShardedSearch.from_plan(self.features, K, plan=plan)
 
 
-_search: PartSearch
+_search: ShardedSearch
 
 
 def _start(work: Work) -> None:
@@ -60,25 +58,25 @@ def _start(work: Work) -> None:
     _search = work.open()
 
 
-def _find(part: slice) -> tuple[slice, Ids, float]:
+def _search_part(part: slice) -> tuple[slice, Ids, float]:
     started = time.perf_counter()
-    ids = _search.find(part)
+    ids = _search.search_part(part)
     return part, ids, time.perf_counter() - started
 
 
 def make_plan(folder: Path) -> tuple[Work, float]:
-    """And the seconds that it took: everything else waits for it."""
+    """Return the stored plan and the seconds it took; all workers wait for it."""
     features = np.load(folder / "features.npy", mmap_mode="r")
     started = time.perf_counter()
-    search = PartSearch.begin(features, K, memory_bytes=MEMORY_BYTES)
+    search = ShardedSearch.create(features, K, memory_bytes=MEMORY_BYTES)
     seconds = time.perf_counter() - started
     if search.plan is not None:
         (folder / "cells.safetensors").write_bytes(safetensors.numpy.save(search.plan.arrays()))
-    return Work(folder, search.threads, by_cells=search.plan is not None), seconds
+    return Work(folder, approximate=search.plan is not None), seconds
 
 
 def search_with(work: Work, shard: int, processes: int) -> tuple[Ids, list[float], float]:
-    """All neighbors, the seconds of each part, and of everything."""
+    """Return all neighbors, the seconds of each part, and the total seconds."""
     whole = work.open()
     n = len(whole.features)
     parts = [slice(start, min(start + shard, n)) for start in range(0, n, shard)]
@@ -86,26 +84,26 @@ def search_with(work: Work, shard: int, processes: int) -> tuple[Ids, list[float
     seconds = []
     context = multiprocessing.get_context("spawn")
     with context.Pool(processes, _start, (work,)) as pool:
-        pool.map(_nothing, range(processes))  # they have started
+        pool.map(_wait, range(processes))  # until all processes have started
         started = time.perf_counter()
-        for part, found, took in pool.imap_unordered(_find, parts):
-            whole.put(ids, part, found)
+        for part, found, took in pool.imap_unordered(_search_part, parts):
+            whole.store_part(ids, part, found)
             seconds.append(took)
         return ids, seconds, time.perf_counter() - started
 
 
-def _nothing(_: int) -> None:
+def _wait(_: int) -> None:
     time.sleep(0.5)
 
 
 def true_recall(features: Any, ids: Ids) -> float:
     rng = np.random.default_rng(_OTHER_SEED)
-    sample, _ = draw_samples(features, K, rng, Tally(len(features), None))
+    sample, _ = draw_samples(features, K, rng, ProgressCounter(len(features), None))
     return measure_recall(features, sample, ids[sample.rows])
 
 
 def simulate(seconds: Sequence[float], hosts: int) -> float:
-    """When the last part is done, if whoever is free takes the next one."""
+    """Return when the last part is done, if each free host takes the next part."""
     free_at = [0.0] * hosts
     for took in seconds:
         heapq.heappush(free_at, heapq.heappop(free_at) + took)
@@ -121,7 +119,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="temi-mining-") as folder:
         write_features(Path(folder) / "features.npy", options.rows)
         work, planned = make_plan(Path(folder))
-        print(f"{'by cells' if work.by_cells else 'exact'}; planned in {planned:.1f} s\n")
+        print(f"{'approximate' if work.approximate else 'exact'}; planned in {planned:.1f} s\n")
         print("| processes | seconds | recall | sha256 of the neighbors |\n|---|---|---|---|")
         alone: list[float] = []
         for count in options.processes:

@@ -1,7 +1,7 @@
-"""Seconds until the default settings are as good as the paper's recipe is at its end.
+"""Seconds until the default settings reach the final quality of the paper's recipe.
 
 The paper's recipe runs as a plain loop over heads in float32 (`reference.py`), ours by default.
-Both are timed on the same machine in the same run; looking at the clusters is not timed.
+Both are timed on the same machine in the same run; measuring the accuracy is not timed.
 
 .venv/bin/python -m benchmarks.time_to_quality
 .venv/bin/python -m benchmarks.time_to_quality --images photos.zip --heads 50
@@ -42,7 +42,7 @@ def follow(
     predict: Callable[[], npt.NDArray[np.integer]],
     every: int,
 ) -> Curve:
-    """Run to the end, looking at the accuracy every so many steps."""
+    """Train to the end, and measure the accuracy at regular steps."""
     curve: Curve = []
     seconds, going, steps = 0.0, True, 0
     while going:
@@ -102,10 +102,12 @@ def compare(data: LabeledSet, n_heads: int, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--images", type=Path, action="append", help="zip or folder of classes")
+    parser.add_argument(
+        "--images", type=Path, action="append", help="zip or folder with one folder per class"
+    )
     parser.add_argument("--heads", type=int, default=16, help="of the paper's recipe")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--json", type=Path, help="a file to write the curves to")
+    parser.add_argument("--json", type=Path, help="write the curves to this file")
     arguments = parser.parse_args()
     chosen = [sets.images(path) for path in arguments.images or ()] or [sets.digits()]
     rows = []

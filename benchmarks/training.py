@@ -1,4 +1,4 @@
-"""Training against the machine's matrix peak, and against the paper's recipe in a loop over heads.
+"""Training speed compared with the matrix peak and with a loop over heads.
 
 .venv/bin/python -m benchmarks.training
 """
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def measure(dim: int, n_clusters: int, n_heads: int, repeats: int) -> Row:
-    """GFLOP/s of peak, ours and the loop, in turns, the best of each."""
+    """Return GFLOP/s of the peak, of `temi` and of the loop: the best of alternating runs."""
     device = resolve_device("auto")
     dtype = torch.float32
     config = TrainConfig(

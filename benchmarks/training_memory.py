@@ -1,8 +1,8 @@
-"""The estimate of a training's memory against real processes.
+"""Compares the memory estimate of a training run with real processes.
 
     python -m benchmarks.training_memory
 
-Each configuration is trained for a few steps and a checkpoint in a process of its own, whose
+Each configuration trains for a few steps and stores a checkpoint in a separate process, whose
 largest anonymous memory is read from the system.
 """
 
@@ -25,7 +25,7 @@ from temi.training.trainer import Trainer
 
 _GIB = 1 << 30
 _STEPS = 3
-_THREADS = 4  # as many groups at once as the estimate is for
+_THREADS = 4  # the number of parallel groups in the estimate
 CASES: tuple[dict[str, Any], ...] = (
     {"n_images": 5_000, "dim": 1280, "n_clusters": 10},
     {"n_images": 300_000, "dim": 1280, "n_clusters": 1_000},
@@ -42,7 +42,7 @@ def config_of(case: dict[str, Any]) -> TrainConfig:
 
 
 def measure(case: dict[str, Any]) -> int:
-    """Largest anonymous memory of a process that trains and saves, in bytes."""
+    """Return the peak anonymous memory of a process that trains and saves, in bytes."""
     command = [sys.executable, "-m", "benchmarks.training_memory", json.dumps(case)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return int(done.stdout.splitlines()[-1])
@@ -74,7 +74,7 @@ def _arrays(folder: Path, case: dict[str, Any], config: TrainConfig) -> tuple[An
 
 
 class _Peak:
-    """Looks at this process every few milliseconds, from a thread."""
+    """Measures the memory of this process every few milliseconds, in a thread."""
 
     def __init__(self) -> None:
         self._largest, self._stopped = 0, threading.Event()

@@ -1,4 +1,4 @@
-"""Memory of the API while a large zip is uploaded, and of the worker while it is read.
+"""Memory of the API during the upload of a large zip, and of the worker during its ingest.
 
 .venv/bin/python -m benchmarks.upload_memory --gigabytes 2
 """
@@ -26,7 +26,7 @@ MB = 1024 * 1024
 
 
 def noisy_photo(seed: int) -> bytes:
-    """A JPEG of about a megabyte that does not compress further."""
+    """A JPEG of about a megabyte that cannot be compressed further."""
     pixels = np.random.default_rng(seed).integers(0, 256, (800, 1000, 3), dtype=np.uint8)
     out = io.BytesIO()
     Image.fromarray(pixels).save(out, "JPEG", quality=90)
@@ -38,14 +38,14 @@ def write_zip(path: Path, gigabytes: float) -> int:
     count = 0
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         while path.stat().st_size < gigabytes * 1024 * MB:
-            trailer = count.to_bytes(4)  # makes every file another one; decoders ignore it
+            trailer = count.to_bytes(4)  # makes every file different; decoders ignore it
             archive.writestr(f"{count:06d}.jpg", photos[count % 8] + trailer)
             count += 1
     return count
 
 
 class PeakMemory(threading.Thread):
-    """The largest memory of each process of the tree, by what it is."""
+    """Return the peak memory of each process of the tree, by kind."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)

@@ -1,7 +1,7 @@
-"""What this machine can do at most, and how much of that each stage of the method reaches.
+"""Measures the limits of this machine, and the share of them that each stage reaches.
 
-Rates are the best of several short tries taken in turns: other work on the machine can only make
-a try slower.
+A rate is the best of several short runs, because other work on the machine can only make a run
+slower.
 """
 
 import io
@@ -26,14 +26,13 @@ from temi.precision import fast_precisions
 from temi.training.head_threads import HeadThreadPool
 from temi.training.trainer import Trainer
 
-_TRIES = 3
+_REPEATS = 3
 _PHOTO = (640, 480)
-_IMAGES_A_CORE = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One line of the table: a rate, and its share of the limit that it is held against."""
+    """One line of the table: a rate, and its share of the limit it is compared with."""
 
     what: str
     rate: float
@@ -43,7 +42,7 @@ class Figure:
 
 
 def bench(device: str = "auto") -> Iterator[Figure]:
-    """The limits first, then each stage, as soon as it is measured."""
+    """Yield the limits first, then each stage, as soon as it is measured."""
     target = resolve_device(device)
     peaks = yield from _matrix_peaks(target)
     backbone = load_backbone(DEFAULT_BACKBONE, device=device)
@@ -65,14 +64,14 @@ def bench(device: str = "auto") -> Iterator[Figure]:
     yield _predict(backbone.dim, forward)
 
 
-def best_rate(work: Callable[[], object], amount: float, tries: int = _TRIES) -> float:
-    """Amount per second in the best try; one more, uncounted, comes first."""
+def best_rate(work: Callable[[], object], amount: float, repeats: int = _REPEATS) -> float:
+    """Return the amount per second of the best run, after one run that is not measured."""
     work()
-    return amount / min(_seconds(work) for _ in range(tries))
+    return amount / min(_seconds(work) for _ in range(repeats))
 
 
 def matrix_peak(dtype: torch.dtype, device: torch.device, size: int = 2048) -> float:
-    """GFLOP/s of a square matrix product."""
+    """Return the GFLOP/s of a square matrix product."""
     a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
 
     def multiply() -> None:
@@ -84,16 +83,16 @@ def matrix_peak(dtype: torch.dtype, device: torch.device, size: int = 2048) -> f
 
 
 def train_gflop(config: TrainConfig, dim: int) -> float:
-    """Matrix work of one step: the teacher forward, the student forward and backward."""
+    """Return the GFLOP of one step: teacher forward, student forward and backward."""
     assert config.batch_size is not None
     hidden, bottleneck = config.hidden_dim, config.bottleneck_dim
-    # No gradient is needed in the features, which spares the first layer a quarter.
+    # The features need no gradient, which saves a quarter of the first layer.
     row = 3 * dim * hidden + 4 * hidden * bottleneck + 4 * bottleneck * config.n_clusters
     return 2e-9 * 2 * config.batch_size * config.n_heads * row
 
 
 def train_rate(config: TrainConfig, dim: int, device: str = "auto", steps: int = 2) -> float:
-    """GFLOP/s of training on noise, which takes as long as training on pictures."""
+    """Return the GFLOP/s of training on noise, which takes as long as on real features."""
     n = 4 * (config.batch_size or 512)
     rng = np.random.default_rng(0)
     features = rng.normal(size=(n, dim)).astype(np.float32)
@@ -114,17 +113,17 @@ def _matrix_peaks(device: torch.device) -> Generator[Figure, None, dict[str, flo
 
 
 def _embedding_rates(backbone: Backbone, photos: list[bytes]) -> tuple[float, float]:
-    """Images/s of the forward alone, a core each, and with decoding; in turns."""
+    """Return the images/s of the forward pass alone and with decoding, measured alternately."""
     images = [partial(_decode, photo, backbone) for photo in photos] * 8
     size = backbone.preprocessing.size
     pixels = torch.empty((len(images), size, size, 3), dtype=torch.uint8)
     for row, image in zip(pixels, images, strict=True):
         backbone.preprocessing.fill(row, image())
-    pieces = torch.split(pixels, default_batch(backbone.device))
-    lanes = HeadThreadPool(len(pieces), backbone.device)
-    ways = (partial(lanes.map, backbone.embed, pieces), partial(_drain, backbone, images))
-    tries = [[best_rate(way, len(pixels), 1) for way in ways] for _ in range(_TRIES)]
-    forward, files = (max(rates) for rates in zip(*tries, strict=True))
+    batches = torch.split(pixels, default_batch(backbone.device))
+    pool = HeadThreadPool(len(batches), backbone.device)
+    ways = (partial(pool.map, backbone.embed, batches), partial(_drain, backbone, images))
+    runs = [[best_rate(way, len(pixels), 1) for way in ways] for _ in range(_REPEATS)]
+    forward, files = (max(rates) for rates in zip(*runs, strict=True))
     return forward, files
 
 
@@ -136,7 +135,7 @@ def _drain(backbone: Backbone, images: list[partial[Image.Image]]) -> None:
 def _mine(peak: float, n: int = 20_000, dim: int = 384) -> Figure:
     features = np.random.default_rng(0).normal(size=(n, dim)).astype(np.float32)
     work = partial(mine_neighbors, features, 50, method="exact")
-    rate = best_rate(work, 2e-9 * n * n * dim, tries=1)
+    rate = best_rate(work, 2e-9 * n * n * dim, repeats=1)
     return Figure(
         what=f"mine, exact, {n:,} rows of {dim}",
         rate=rate,
@@ -184,7 +183,7 @@ def _predict(dim: int, forward: float, n: int = 2000) -> Figure:
 
 
 def _photo(seed: int) -> bytes:
-    """A JPEG with soft fields and some grain: noise alone would take far longer to decode."""
+    """A JPEG with smooth areas and some noise; pure noise would take far longer to decode."""
     rng = np.random.default_rng(seed)
     soft = rng.integers(0, 256, size=(12, 16, 3), dtype=np.uint8)
     pixels = np.asarray(Image.fromarray(soft).resize(_PHOTO), dtype=np.float32)

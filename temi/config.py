@@ -1,4 +1,4 @@
-"""Settings of a training run, and how the open ones follow from the size of the set."""
+"""Settings of a training run, and their defaults for the size of the set."""
 
 import math
 from collections.abc import Mapping
@@ -13,30 +13,30 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """What to train. Fields left at None are chosen for the set by ``resolve``."""
+    """Settings of a training run; ``resolve`` chooses the fields that are None."""
 
     n_clusters: int
-    objective: str = "temi"  # or pmi, wpmi, scan, to compare with
+    objective: str = "temi"  # or pmi, wpmi or scan, for comparison
     n_heads: int = 16  # within a point of the paper's 50 at a third of the cost
-    n_neighbors: int | None = None  # None: 50, fewer where groups are too small to hold 50
+    n_neighbors: int | None = None  # None: 50, fewer if the expected clusters are small
     beta: float = 0.6  # the paper's value for balanced use of all clusters
-    scan_entropy_weight: float = 4.0  # for scan only: the paper's grid search
+    scan_entropy_weight: float = 4.0  # for scan only; from the paper's grid search
     temperature: float = 0.1  # the same for student and teacher
     hidden_dim: int = 512
     bottleneck_dim: int = 256
     occupancy_momentum: float = 0.9
     teacher_momentum: float | None = None  # None: 0.996, faster in runs under 5,000 steps
-    batch_size: int | None = None  # None: 256, fewer for small sets; pairs per step
+    batch_size: int | None = None  # pairs per step; None: 256, fewer for small sets
     steps: int | None = None  # None: from the size of the set
-    epochs: int | None = None  # another way to say `steps`; at most one of the two
-    # For 256 pairs, scaled linearly with the batch. The paper has 1e-4 and twenty times the steps.
+    epochs: int | None = None  # alternative to `steps`; set at most one of the two
+    # Per 256 pairs, scaled linearly with the batch. The paper uses 1e-4 and 20 times the steps.
     learning_rate: float = 4e-3
     warmup_steps: int | None = None  # None: a tenth of the run, at most 100 steps
-    cooldown: float = 0.5  # last share of the run, in which the learning rate falls to nothing
+    cooldown: float = 0.5  # last share of the run, in which the learning rate falls to zero
     weight_decay: float = 1e-4  # on weights only
     projection_dim: int | None = 256  # train in this many principal directions; None: in all
     early_stop: bool = True  # stop once assignments have settled
-    # Of the matrix products. bfloat16 is faster on hardware that has it, and rounds: ask for it.
+    # Of the matrix products. bfloat16 is faster on hardware that supports it, but less precise.
     precision: str = "float32"
     seed: int = 0
 
@@ -45,7 +45,7 @@ class TrainConfig:
 
     @classmethod
     def paper(cls, *, n_clusters: int, **overrides: Any) -> "TrainConfig":
-        """The paper's recipe for CIFAR-sized sets, to the letter and at its full cost."""
+        """The paper's recipe for CIFAR-sized sets, unchanged and at its full cost."""
         recipe: dict[str, Any] = {
             "n_heads": 50,
             "n_neighbors": 50,
@@ -63,16 +63,16 @@ class TrainConfig:
 
     @classmethod
     def for_recipe(cls, recipe: str, **settings: Any) -> "TrainConfig":
-        """``default`` or ``paper``, with changes; a setting of None is left to the recipe."""
+        """Use the recipe ``default`` or ``paper``; settings that are not None override it."""
         given = {name: value for name, value in settings.items() if value is not None}
         if recipe == "paper":
             return cls.paper(**given)
         if recipe != "default":
-            raise InvalidConfig("recipe", "must be default or paper")
+            raise InvalidConfig("recipe", f"must be default or paper, not {recipe!r}")
         return cls(**given)
 
     def resolve(self, n_images: int) -> "TrainConfig":
-        """The same settings with every open field decided for a set of ``n_images``."""
+        """Return a copy in which the fields that are None are chosen for ``n_images``."""
         if self.n_clusters > n_images:
             raise InvalidConfig(
                 "n_clusters",
@@ -95,8 +95,8 @@ class TrainConfig:
         )
 
     def _default_neighbors(self, n_images: int) -> int:
-        # A quarter of a group of average size: beyond that, more and more neighbors of images at
-        # the edge of a group are from other groups, which costs small sets several points.
+        # A quarter of the average cluster size: with more, images at the edge of a cluster get
+        # neighbors from other clusters, which costs several points of accuracy on small sets.
         return min(50, max(5, n_images // (4 * self.n_clusters)))
 
     def _steps_from_epochs(self, n_images: int, batch_size: int) -> int:
@@ -123,13 +123,13 @@ def _default_batch(n_images: int) -> int:
 
 
 def _default_steps(n_images: int) -> int:
-    # 600 settle what can settle in sets of hundreds and thousands; large ones are seen twice.
+    # 600 steps are enough for sets of hundreds and thousands; larger sets get two epochs.
     return max(600, 2 * n_images // 256)
 
 
 def _default_momentum(steps: int) -> float:
-    # The teacher remembers a twentieth of the run: at 0.996 it would trail a short run's student
-    # by a quarter of the run. 5,000 steps and more have the paper's value.
+    # The teacher averages over a twentieth of the run: with 0.996 it would lag behind the student
+    # of a short run by a quarter of the run. From 5,000 steps on it is the paper's value.
     return min(0.996, max(0.9, 1.0 - 20 / steps))
 
 

@@ -1,4 +1,4 @@
-"""Which device to compute on, and with how many cores."""
+"""Selection of the device and of the number of cores."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,21 +9,21 @@ from temi.errors import InvalidConfig
 
 
 def resolve_device(device: str = "auto") -> torch.device:
-    """``auto`` is the GPU if there is one, else the CPU; anything else is taken literally."""
+    """Return the device; ``auto`` is the GPU if there is one, else the CPU."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         resolved = torch.device(device)
     except RuntimeError:
-        raise InvalidConfig("device", f"no device is called {device!r}") from None
+        raise InvalidConfig("device", f"there is no device named {device!r}") from None
     if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise InvalidConfig("device", "cuda was asked for, but this machine has no usable GPU")
+        raise InvalidConfig("device", f"{device} needs a GPU, but this machine has no usable one")
     return resolved
 
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Torch uses ``count`` cores in the calling thread."""
+    """Set the number of cores that torch uses in the calling thread."""
     before = torch.get_num_threads()
     if before == count:
         yield

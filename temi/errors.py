@@ -1,8 +1,8 @@
-"""The errors that the method library raises on purpose."""
+"""The errors that the method library raises."""
 
 
 class TemiError(Exception):
-    """Something the caller gave cannot be used; the message says why."""
+    """An input cannot be used; the message gives the reason."""
 
 
 class InvalidConfig(TemiError):
@@ -15,8 +15,8 @@ class InvalidConfig(TemiError):
 
 
 class UnknownBackbone(TemiError):
-    """No backbone goes by this name."""
+    """There is no backbone with this name."""
 
 
 class WeightsUnavailable(TemiError):
-    """The backbone is known but its weights are not here; the message says how to get them."""
+    """The weights of a known backbone are missing; the message tells how to get them."""

@@ -1,4 +1,4 @@
-"""TEMI in scikit-learn's manner: features in, clusters out."""
+"""TEMI as a scikit-learn estimator."""
 
 import json
 import warnings
@@ -22,7 +22,7 @@ from temi.neighbors.search import mine_neighbors
 from temi.training.trainer import Trainer, TrainReport
 
 _FORMAT = "temi-estimator-1"
-_STEPS_A_REPORT = 10
+_STEPS_PER_REPORT = 10
 _SETTINGS = (
     "n_clusters",
     "objective",
@@ -41,12 +41,13 @@ Features = npt.NDArray[np.floating]
 
 
 class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Clusters features of a frozen backbone; None leaves a setting to the recipe.
+    """Clusters features of a frozen backbone; the recipe chooses settings that are None.
 
     ``recipe="paper"`` trains as the paper does, at its full cost. ``progress`` is called with a
     ``TrainReport`` every few steps. Features may be a memory map larger than memory.
 
-    After ``fit``: ``labels_``, ``model_``, ``neighbors_``, ``report_`` and ``n_features_in_``.
+    Attributes after ``fit``: ``labels_``, ``model_``, ``neighbors_``, ``report_`` and
+    ``n_features_in_``.
     """
 
     def __init__(
@@ -85,11 +86,11 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def fit(
         self,
         features: Features,
-        y: object = None,  # noqa: ARG002  scikit-learn's signature; labels are never looked at
+        y: object = None,  # noqa: ARG002  scikit-learn's signature; labels are not used
         *,
         neighbors: npt.NDArray[np.integer] | None = None,
     ) -> "TEMI":
-        """Mine neighbors, unless they are given as (N, k), and train."""
+        """Mine the neighbors, unless ``neighbors`` (N, k) is given, and train."""
         features = _as_features(features)
         config = self._config().resolve(len(features))
         assert config.n_neighbors is not None
@@ -104,22 +105,22 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, features: Features) -> npt.NDArray[np.int64]:
-        """The most probable cluster of each row: (N,)."""
+        """Return the most probable cluster of each row: (N,)."""
         return self._fitted().predict(_as_features(features))
 
     def predict_proba(self, features: Features) -> npt.NDArray[np.float32]:
-        """Probability of every cluster: (N, C)."""
+        """Return the probability of every cluster: (N, C)."""
         return self._fitted().predict_proba(_as_features(features))
 
     def score(self, features: Features, y: Sequence[object | None]) -> float:
-        """Accuracy under the best matching of clusters to the labels ``y``."""
+        """Return the accuracy under the best matching of clusters to the labels ``y``."""
         accuracy = evaluate(list(y), self.predict(features)).accuracy
         if accuracy is None:
-            raise TemiError("there is nothing to score: no image has a label")
+            raise TemiError("cannot compute a score: no image has a label")
         return accuracy
 
     def save(self, path: str | PathLike[str]) -> None:
-        """One safetensors file with the settings inside; replaces an older one in one move."""
+        """Write model and settings to one safetensors file; replaces an existing one atomically."""
         target = Path(path)
         metadata = {
             "format": _FORMAT,
@@ -132,15 +133,15 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "TEMI":
-        """What ``save`` stored, ready to predict. Nothing in the file is ever run."""
+        """Load a file of ``save``, ready to predict. No code in the file is executed."""
         try:
             with safe_open(path, framework="numpy") as file:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except SafetensorError as error:
-            raise TemiError(f"{path} is not a stored clustering: {error}") from error
+            raise TemiError(f"{path} is not a file of TEMI.save: {error}") from error
         if metadata.get("format") != _FORMAT:
-            raise TemiError(f"{path} is not a stored clustering")
+            raise TemiError(f"{path} is not a file of TEMI.save")
         loaded = cls(**json.loads(metadata["settings"]))
         loaded.model_ = ClusterModel.from_tensors(tensors, float(metadata["temperature"]))
         loaded.n_features_in_ = loaded.model_.dim
@@ -154,12 +155,12 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _train(self, trainer: Trainer) -> TrainReport:
         report = trainer.report()
         while not report.done:
-            report = trainer.run(_STEPS_A_REPORT)
+            report = trainer.run(_STEPS_PER_REPORT)
             if self.progress is not None:
                 self.progress(report)
         if not report.settled:
             warnings.warn(
-                f"training ended after {report.step} steps before the assignments had settled; "
+                f"training ended after {report.step} steps, but the assignments still changed; "
                 "more steps may give better clusters",
                 ConvergenceWarning,
                 stacklevel=3,
@@ -174,7 +175,7 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _as_features(features: Features) -> Features:
-    """Anything that numpy takes for a matrix; a memory map stays one."""
+    """Convert to an array of shape (N, D); a memory map stays a memory map."""
     array = np.asanyarray(features)
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "fiu":
         raise TemiError(

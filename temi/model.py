@@ -1,4 +1,4 @@
-"""A trained clustering: one teacher head together with the standardization it was trained on."""
+"""A trained clustering model: one teacher head with the standardization of its features."""
 
 from collections.abc import Mapping
 
@@ -16,10 +16,10 @@ _NAMES = ("mean", "std", "w1", "b1", "w2", "b2", "w3")
 
 
 class ClusterModel:
-    """Features in, cluster probabilities out; features are raw, as the backbone gives them.
+    """Maps the raw features of a backbone to cluster probabilities.
 
-    Computed in float64: what is left of rounding then decides no label, so that an image gets the
-    same one alone or in a batch, on one core or on many.
+    Computes in float64, so that rounding does not change labels: an image gets the same label
+    alone or in a batch, on one core or on many.
     """
 
     def __init__(self, tensors: Mapping[str, npt.NDArray[np.float32]], temperature: float) -> None:
@@ -28,7 +28,7 @@ class ClusterModel:
             name: np.ascontiguousarray(tensors[name], dtype=np.float32) for name in _NAMES
         }
         self.temperature = temperature
-        self._exact = {
+        self._float64 = {
             name: torch.from_numpy(array).double() for name, array in self._tensors.items()
         }
 
@@ -41,7 +41,7 @@ class ClusterModel:
         directions: Tensor | None,
         temperature: float,
     ) -> "ClusterModel":
-        """One of the stacked heads; a projection it was trained behind is folded into it."""
+        """Take one of the stacked heads; a projection is folded into its first layer."""
         rows = slice(head * heads.hidden_dim, (head + 1) * heads.hidden_dim)
         with torch.no_grad():
             w1 = heads.w1[rows].T.cpu()  # (P, hidden)
@@ -66,7 +66,7 @@ class ClusterModel:
         return int(self._tensors["w3"].shape[1])
 
     def predict_proba(self, features: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
-        """Softmax of the head at the training temperature: (N, C)."""
+        """Return the softmax of the head at the training temperature: (N, C)."""
         if features.ndim != 2 or features.shape[1] != self.dim:
             raise TemiError(f"features must have shape (N, {self.dim}), not {features.shape}")
         probs = np.empty((features.shape[0], self.n_clusters), dtype=np.float32)
@@ -78,11 +78,11 @@ class ClusterModel:
         return probs
 
     def predict(self, features: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
-        """The most probable cluster of each row: (N,)."""
+        """Return the most probable cluster of each row: (N,)."""
         return np.asarray(self.predict_proba(features).argmax(axis=1), dtype=np.int64)
 
     def tensors(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Everything but the temperature, ready to be stored as safetensors."""
+        """Return everything but the temperature, to store as safetensors."""
         return dict(self._tensors)
 
     @classmethod
@@ -92,7 +92,7 @@ class ClusterModel:
         return cls(tensors, temperature)
 
     def _logits(self, features: Tensor) -> Tensor:
-        t = self._exact
+        t = self._float64
         standardized = (features - t["mean"]) / t["std"]  # (N, D)
         hidden = gelu(standardized @ t["w1"] + t["b1"])  # (N, hidden)
         bottleneck = normalize(hidden @ t["w2"] + t["b2"], dim=-1)  # (N, bottleneck)

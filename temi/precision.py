@@ -1,8 +1,8 @@
-"""In which numbers the large matrix products are done: a declared choice, never a measurement.
+"""The precision of the large matrix products: an explicit setting, never chosen by measurement.
 
 float32 gives the same features on every CPU and GPU to about 1e-5 of the largest one. bfloat16
-is faster where the hardware has instructions for it, and moves single features by percents, so
-it is used only where a person asks for it.
+is faster on hardware with instructions for it, but changes single features by percents, so it is
+used only if a setting requests it.
 """
 
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ def matrix_dtype(precision: str) -> torch.dtype:
 
 
 @contextmanager
-def products_in(dtype: torch.dtype, device: torch.device) -> Iterator[None]:
-    """Matrix products in ``dtype``; weights, losses and the optimizer stay in float32."""
+def autocast_to(dtype: torch.dtype, device: torch.device) -> Iterator[None]:
+    """Compute matrix products in ``dtype``; weights, losses and the optimizer stay in float32."""
     if device.type == "cuda":
-        # TF32 keeps ten bits of a float32: it is not what `float32` promises.
+        # TF32 has only ten bits of mantissa, so it is not float32.
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    # The cache keeps copies of weights, which an optimizer step would leave stale.
+    # The cache keeps copies of weights, which are outdated after an optimizer step.
     with torch.autocast(
         device.type, dtype=dtype, enabled=dtype != torch.float32, cache_enabled=False
     ):
@@ -34,9 +34,9 @@ def products_in(dtype: torch.dtype, device: torch.device) -> Iterator[None]:
 
 
 def fast_precisions(device: torch.device) -> tuple[Precision, ...]:
-    """What this hardware has instructions for.
+    """Return the precisions that this hardware has instructions for.
 
-    A CPU without them emulates bfloat16: the same rounding, a hundred times slower.
+    Other CPUs emulate bfloat16, with the same rounding but a hundred times slower.
     """
     has_bfloat16 = _gpu_has_bfloat16() if device.type == "cuda" else _cpu_has_bfloat16()
     return PRECISIONS if has_bfloat16 else ("float32",)

@@ -1,4 +1,4 @@
-"""Per-dimension mean and standard deviation, the first thing every head sees."""
+"""Standardization of the features per dimension, before the heads."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ CHUNK_ROWS = 8192
 
 
 def chunks(n_rows: int, size: int | None = None) -> Iterator[slice]:
-    """Slices that cover ``n_rows`` in order, so that a memory map is never read whole."""
+    """Yield slices that cover ``n_rows`` in order, so that a memory map is read in parts."""
     size = size or CHUNK_ROWS
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
@@ -25,7 +25,7 @@ class Standardizer:
 
 
 def fit_standardizer(features: npt.NDArray[np.floating]) -> Standardizer:
-    """Two passes in double precision: one for the mean, one for the spread around it."""
+    """Compute mean and standard deviation in two passes in double precision."""
     n, dim = features.shape
     total = np.zeros(dim)
     for rows in chunks(n):
@@ -35,8 +35,8 @@ def fit_standardizer(features: npt.NDArray[np.floating]) -> Standardizer:
     for rows in chunks(n):
         squares += np.square(np.asarray(features[rows], dtype=np.float64) - mean).sum(axis=0)
     std = np.sqrt(squares / n)
-    # A spread at the size of float32 rounding is a constant dimension: dividing by it would
-    # blow rounding noise up to the size of a real feature.
+    # A standard deviation of the size of float32 rounding means a constant dimension: dividing by
+    # it would amplify rounding noise to the size of a real feature.
     constant = std <= 1e-6 * np.maximum(np.abs(mean), 1e-6)
     return Standardizer(
         mean=mean.astype(np.float32),

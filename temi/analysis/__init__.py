@@ -1,5 +1,4 @@
-"""What a clustering, its pairs and its settings are worth: arrays in, figures out.
+"""Analyses of a clustering, its pairs and its settings.
 
-Each question has a module of its own; nothing is imported here, so that asking one of them does
-not load what only another needs.
+Nothing is imported here, so that one analysis does not load the dependencies of the others.
 """

@@ -1,4 +1,4 @@
-"""How far every image is from the middle of its cluster."""
+"""The distance of every image from the center of its cluster."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,9 +9,9 @@ from temi.standardize import chunks
 def center_distances(
     features: npt.NDArray[np.floating], assigned: npt.NDArray[np.integer], n_clusters: int
 ) -> npt.NDArray[np.float32]:
-    """1 - cosine to the mean direction of the cluster: (N,). Outliers come out large.
+    """Return 1 - cosine to the mean direction of the cluster: (N,); outliers have large values.
 
-    Two passes over the features, of which a part is held at a time.
+    Reads the features twice, in chunks.
     """
     centers = np.zeros((n_clusters, features.shape[1]), dtype=np.float64)
     for rows in chunks(len(features)):
@@ -25,7 +25,7 @@ def center_distances(
 
 
 def _unit(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """Rows of length one; a row of zeros stays."""
+    """Return rows of length one; zero rows stay zero."""
     exact = np.asarray(rows, dtype=np.float64)
     length = np.linalg.norm(exact, axis=1, keepdims=True)
     unit: npt.NDArray[np.float64] = exact / np.where(length > 0, length, 1.0)

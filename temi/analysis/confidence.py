@@ -1,4 +1,4 @@
-"""How sure a clustering is of itself, and how evenly it uses its clusters; no labels needed.
+"""Confidence of the assignments and balance of the clusters, measured without labels.
 
 All logarithms are natural, and 0 log 0 is 0.
 """
@@ -12,9 +12,9 @@ from scipy.special import entr
 from temi.errors import TemiError
 from temi.standardize import chunks
 
-# Probabilities looked at in one go: 32 MB in double precision, whatever the number of clusters.
+# Probabilities processed at a time: 32 MB in double precision for any number of clusters.
 _CHUNK_VALUES = 2**22
-# Rows stored in half precision may miss a sum of one by this much.
+# The sum of a row stored in half precision may differ from one by this much.
 _SUM_TOLERANCE = 1e-2
 
 
@@ -24,10 +24,10 @@ class Confidence:
     median_probability: float
     occupancy_entropy: float  # H(q(c)): high where all clusters are used
     conditional_entropy: float  # E_x H(q(c|x)): low where images are assigned with confidence
-    mutual_information: float  # I(c; x), the former minus the latter
-    max_entropy: float  # log C, the most that any of the entropies can be
+    mutual_information: float  # I(c; x) = H(q(c)) - E_x H(q(c|x))
+    max_entropy: float  # log C, the upper bound of the entropies
     size_kl: float  # KL of the cluster sizes to equal sizes
-    empty_clusters: int  # most probable for no image
+    empty_clusters: int  # clusters that are the most probable one of no image
     cluster_sizes: tuple[int, ...]  # (C,) images for which the cluster is the most probable
 
     def as_dict(self) -> dict[str, float | int | tuple[int, ...]]:
@@ -35,7 +35,7 @@ class Confidence:
 
 
 class ConfidenceTally:
-    """Takes the probabilities of a set block by block, for sets too large to hold them at once."""
+    """Computes the figures from blocks of probabilities, for sets larger than memory."""
 
     def __init__(self, n_clusters: int) -> None:
         if n_clusters < 1:
@@ -47,7 +47,7 @@ class ConfidenceTally:
         self._margin: list[npt.NDArray[np.float64]] = []
 
     def add(self, probs: npt.NDArray[np.floating]) -> None:
-        """Count further images: (B, C)."""
+        """Add the probabilities of further images: (B, C)."""
         n_clusters = len(self._occupancy)
         if probs.ndim != 2 or probs.shape[1] != n_clusters:
             raise TemiError(f"probabilities must have shape (N, {n_clusters}), not {probs.shape}")
@@ -55,15 +55,15 @@ class ConfidenceTally:
             self._add_block(np.asarray(probs[rows], dtype=np.float64))
 
     def assigned(self) -> npt.NDArray[np.int64]:
-        """The most probable cluster of every image so far: (N,)."""
+        """Return the most probable cluster of every image so far: (N,)."""
         return np.concatenate([np.empty(0, dtype=np.int64), *self._assigned])
 
     def probability(self) -> npt.NDArray[np.float64]:
-        """Probability of that cluster: (N,)."""
+        """Return the probability of the most probable cluster: (N,)."""
         return np.concatenate([np.empty(0), *self._probability])
 
     def margin(self) -> npt.NDArray[np.float64]:
-        """How far the next cluster is behind it: (N,); with one cluster, its whole probability."""
+        """Return the probability minus that of the second most probable cluster: (N,)."""
         return np.concatenate([np.empty(0), *self._margin])
 
     def result(self) -> Confidence:
@@ -80,7 +80,7 @@ class ConfidenceTally:
             median_probability=float(np.median(probability)),
             occupancy_entropy=occupancy_entropy,
             conditional_entropy=conditional_entropy,
-            # Neither of the two can be negative but for rounding.
+            # The two differences can be negative only because of rounding.
             mutual_information=max(0.0, occupancy_entropy - conditional_entropy),
             max_entropy=max_entropy,
             size_kl=max(0.0, max_entropy - float(entr(sizes / n).sum())),
@@ -90,7 +90,7 @@ class ConfidenceTally:
 
     def _add_block(self, block: npt.NDArray[np.float64]) -> None:
         sums = block.sum(axis=1)
-        # Written so that NaN fails it too.
+        # Written so that NaN fails the check too.
         if not ((block >= 0).all() and (np.abs(sums - 1) <= _SUM_TOLERANCE).all()):
             raise TemiError("probabilities must not be negative, and each row must sum to one")
         assigned = block.argmax(axis=1)
@@ -106,7 +106,7 @@ class ConfidenceTally:
 
 
 def measure_confidence(probs: npt.NDArray[np.floating]) -> Confidence:
-    """The figures of a whole set, (N, C); of a memory map only a part is read at a time."""
+    """Return the figures of a whole set (N, C); a memory map is read in parts."""
     if probs.ndim != 2:
         raise TemiError(f"probabilities must have shape (N, C), not {probs.shape}")
     tally = ConfidenceTally(probs.shape[1])

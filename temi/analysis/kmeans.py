@@ -1,4 +1,4 @@
-"""k-means on L2-normalized features: the baseline."""
+"""The k-means baseline on L2-normalized features."""
 
 import warnings
 
@@ -11,26 +11,26 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from temi.errors import InvalidConfig
 from temi.standardize import chunks
 
-# Best of ten k-means++ starts: a baseline that loses only because of one bad start proves nothing.
+# Best of ten k-means++ starts, so that the baseline does not suffer from a bad start.
 N_INIT = 10
-# Larger sets are fitted on a sample of so many rows, or so many a cluster: the centers hardly
-# move any more, and neither the time of ten starts nor the copy in memory grows further.
+# Larger sets are fitted on a sample of this many rows, or this many per cluster: more rows hardly
+# change the centers, but increase the time of ten starts and the memory of the copy.
 FIT_ROWS = 20_000
-FIT_ROWS_A_CLUSTER = 50
+FIT_ROWS_PER_CLUSTER = 50
 
 
 def kmeans(
     features: npt.NDArray[np.floating], n_clusters: int, *, seed: int = 0
 ) -> npt.NDArray[np.int64]:
-    """Cluster id of each row: (N,).
+    """Return the cluster id of each row: (N,).
 
-    Rows are L2-normalized first, so that k-means sees the same cosine geometry as the mined
-    neighbors do.
+    Rows are L2-normalized first, so that k-means uses the same cosine geometry as the mined
+    neighbors.
     """
     n = features.shape[0]
     if not 1 <= n_clusters <= n:
         raise InvalidConfig("n_clusters", f"must be between 1 and the number of images, {n}")
-    size = max(FIT_ROWS, FIT_ROWS_A_CLUSTER * n_clusters)
+    size = max(FIT_ROWS, FIT_ROWS_PER_CLUSTER * n_clusters)
     if n <= size:
         return np.asarray(_fit(unit_rows(features), n_clusters, seed).labels_, dtype=np.int64)
     sample = np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
@@ -42,19 +42,19 @@ def kmeans(
 
 
 def _fit(rows: npt.NDArray[np.float32], n_clusters: int, seed: int) -> KMeans:
-    # One core: threads add up their parts of a center in the order in which they end, and that
+    # One core: threads add their parts of a center in the order in which they finish, which
     # differs from run to run.
     with warnings.catch_warnings(), threadpool_limits(limits=1):
-        # Fewer distinct rows than clusters: some clusters stay empty, which is no fault here.
+        # With fewer distinct rows than clusters, some clusters stay empty; that is no error here.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        # The rows are a copy already: k-means may center it in place.
+        # The rows are already a copy, so k-means may center them in place.
         return KMeans(n_clusters, n_init=N_INIT, random_state=seed, copy_x=False).fit(rows)
 
 
 def unit_rows(features: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
-    """A copy with rows of length one; zero rows stay zero."""
+    """Return a copy with rows of length one; zero rows stay zero."""
     unit = np.empty(features.shape, dtype=np.float32)
-    # In chunks: the norms of all rows at once would take a second copy.
+    # In chunks: computing the norms of all rows at once would need a second copy.
     for rows in chunks(len(unit)):
         unit[rows] = features[rows]
         unit[rows] /= np.maximum(np.linalg.norm(unit[rows], axis=1, keepdims=True), 1e-12)

@@ -1,6 +1,6 @@
-"""A map of a set: two coordinates for every row, so that neighbors lie close together.
+"""A two-dimensional map of a set by t-SNE, in which neighbors are close together.
 
-t-SNE by openTSNE, on neighbors that are already mined: it never needs to see all features at once.
+Uses openTSNE on neighbors that are already mined, so the features are never all in memory.
 """
 
 from collections.abc import Callable
@@ -15,28 +15,28 @@ from temi.training.projection import principal_directions
 
 MIN_ROWS = 3
 ITERATIONS = 750
-_EARLY = 250  # with groups pulled together, so that they can pass each other
+_EARLY = 250  # iterations of early exaggeration
 _EXAGGERATION = 12.0
-_LEAST_PERPLEXITY = 1.5  # below one, not even the nearest neighbor counts in full
+_MIN_PERPLEXITY = 1.5  # below 1, even the nearest neighbor has less than full weight
 _REPORT_EVERY = 10
-_CHUNK_VALUES = 2**24  # features of neighbors held at once: 64 MB
+_CHUNK_VALUES = 2**24  # features of neighbors in memory at a time: 64 MB
 _SEED_RANGE = 2**32
 
 Progress = Callable[[int, int], None]
-"""Told how many iterations are done, out of how many."""
+"""Called with the number of finished iterations and the total."""
 
 
 def fitting_perplexity(perplexity: float, n_rows: int) -> float:
-    """As asked, or lower in small sets: t-SNE looks at three times as many neighbors."""
+    """Return the perplexity, reduced for small sets: t-SNE uses three times as many neighbors."""
     if n_rows < MIN_ROWS:
-        raise TemiError(f"a map needs at least {MIN_ROWS} rows")
+        raise TemiError(f"a map needs at least {MIN_ROWS} rows, but there are {n_rows}")
     if not perplexity > 1:
-        raise InvalidConfig("perplexity", "must be above 1")
-    return min(perplexity, max(_LEAST_PERPLEXITY, (n_rows - 1) / 3))
+        raise InvalidConfig("perplexity", f"must be above 1, not {perplexity}")
+    return min(perplexity, max(_MIN_PERPLEXITY, (n_rows - 1) / 3))
 
 
 def neighbors_for(perplexity: float, n_rows: int) -> int:
-    """How many neighbors of each row a map with this perplexity needs."""
+    """Return the number of neighbors per row that a map with this perplexity needs."""
     return min(n_rows - 1, max(2, int(3 * perplexity)))
 
 
@@ -49,10 +49,10 @@ def map_rows(
     threads: int = 1,
     progress: Progress | None = None,
 ) -> npt.NDArray[np.float32]:
-    """Coordinates (N, 2) around zero, the furthest at a distance of one along its axis.
+    """Return coordinates (N, 2) centered at zero; the largest absolute coordinate is one.
 
-    ``neighbors`` (N, k) are the nearest of every row, `neighbors_for` of them or more. The same
-    seed and threads give the same map.
+    ``neighbors`` (N, k) needs at least `neighbors_for` neighbors per row. The same seed and number
+    of threads give the same map.
     """
     from openTSNE import TSNEEmbedding, affinity, nearest_neighbors
 
@@ -86,20 +86,20 @@ def map_rows(
 def _distances(
     features: npt.NDArray[np.floating], neighbors: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Between directions, as the neighbors were found: sqrt(2 - 2 cos), of shape (N, k)."""
+    """Return the distances between unit rows, sqrt(2 - 2 cos): (N, k)."""
     distances = np.empty(neighbors.shape, dtype=np.float64)
     size = max(1, _CHUNK_VALUES // max(1, neighbors.shape[1] * features.shape[1]))
     for rows in chunks(len(neighbors), size):
         own = unit_rows(features[rows])
-        ids, places = np.unique(neighbors[rows], return_inverse=True)
-        others = unit_rows(features[ids])[places.reshape(neighbors[rows].shape)]  # (n, k, D)
+        ids, inverse = np.unique(neighbors[rows], return_inverse=True)
+        others = unit_rows(features[ids])[inverse.reshape(neighbors[rows].shape)]  # (n, k, D)
         cosines = np.einsum("nd,nkd->nk", own, others)
         distances[rows] = np.sqrt(np.maximum(0.0, 2.0 - 2.0 * cosines))
     return distances
 
 
 def _start(features: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """The two directions of largest spread, very small: the large picture comes from them."""
+    """Return the first two principal components, scaled down: the initial layout of the map."""
     centered = fit_standardizer(features)
     centered = Standardizer(mean=centered.mean, std=np.ones_like(centered.std))
     directions = principal_directions(features, centered, 2)

@@ -1,4 +1,4 @@
-"""How well clusters agree with labels, where there are labels."""
+"""Agreement of clusters with labels."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
@@ -65,7 +65,7 @@ def evaluate(
 def number_labels(
     labels: Sequence[object | None],
 ) -> tuple[npt.NDArray[np.int64], tuple[Hashable, ...]]:
-    """The class of each label, -1 for no label, and the classes in order of first appearance.
+    """Return the class of each label (-1: no label) and the classes in order of appearance.
 
     Labels need not be sortable.
     """
@@ -89,5 +89,5 @@ def _missing(label: object | None) -> bool:
 
 def _key(label: object) -> Hashable:
     if not isinstance(label, Hashable):
-        raise TemiError(f"a label must be hashable, not {type(label).__name__}")
+        raise TemiError(f"a label must be hashable, but {type(label).__name__} is not")
     return label

@@ -1,6 +1,6 @@
-"""Figures of the analyses. matplotlib is loaded only when one is drawn.
+"""Figures of the analyses; matplotlib is loaded when the first one is drawn.
 
-Figures are made without pyplot: no window system, and nothing global that would have to be closed.
+Figures are made without pyplot, which has global state and needs a window system.
 """
 
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from temi.analysis.sweep import BetaCurve
 
 _BLUE, _RED, _GRAY = "#3b6ea5", "#c0392b", "#8a8f98"
-_NUMBERED_CELLS = 400  # a table with more of them is read by its colors alone
+_NUMBERED_CELLS = 400  # larger tables show colors without numbers
 _NAME_LENGTH = 28
 _STEPS = 2_000  # more than there are pixels
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingCurves:
-    """What a run has shown of itself, step by step."""
+    """Losses and entropies of a training run by step."""
 
     steps: npt.NDArray[np.int64]  # (S,)
     losses: npt.NDArray[np.float64]  # (S, H), of each head
@@ -36,7 +36,7 @@ class TrainingCurves:
 
 
 def plot_beta_curve(curve: "BetaCurve") -> "Figure":
-    """Both entropies over beta, with log C and the chosen beta; the accuracy where it is known."""
+    """Plot both entropies over beta, with log C, the chosen beta and the accuracy if known."""
     from temi.analysis.sweep import choose_beta  # loads torch
 
     figure, axes = _figure()
@@ -58,25 +58,25 @@ def plot_beta_curve(curve: "BetaCurve") -> "Figure":
 
 
 def plot_cluster_sizes(sizes: npt.ArrayLike) -> "Figure":
-    """Images in each cluster, largest cluster first, and the size that all would have if equal."""
+    """Plot the images in each cluster, largest first, and the mean size."""
     figure, axes = _figure()
     ordered = np.sort(np.asarray(sizes))[::-1]  # (C,)
-    # Steps, not bars: a bar is an object of its own, and there may be 25,000 of them. Clusters that
-    # would share a pixel are shown by the first of them.
+    # Stairs, not bars: every bar is an object, and there may be 25,000. Of the clusters that share
+    # a pixel, the first is drawn.
     stride = max(1, len(ordered) // _STEPS)
     edges = [*range(0, len(ordered), stride), len(ordered)]
     axes.stairs(ordered[::stride], edges, fill=True, color=_BLUE)
     if len(ordered):
         mean = float(ordered.mean())
         axes.axhline(mean, color=_RED, label=f"equal sizes: {mean:.3g}")
-        axes.legend(frameon=False, loc="upper right")  # to look for the best place takes seconds
+        axes.legend(frameon=False, loc="upper right")  # loc="best" takes seconds
     axes.set(xlabel="cluster, by size", ylabel="images", ylim=(0, None))
     axes.margins(x=0)
     return figure
 
 
 def plot_probabilities(probability: npt.ArrayLike, *, bins: int = 50) -> "Figure":
-    """How many images have which probability of their most probable cluster (MSP)."""
+    """Plot a histogram of the maximum softmax probability (MSP) of the images."""
     values = np.asarray(probability)  # (N,)
     counts, _ = np.histogram(values, bins=bins, range=(0, 1))
     return plot_probability_counts(
@@ -87,7 +87,7 @@ def plot_probabilities(probability: npt.ArrayLike, *, bins: int = 50) -> "Figure
 def plot_probability_counts(
     counts: npt.ArrayLike, *, mean: float | None, median: float | None
 ) -> "Figure":
-    """The same from images counted in bins of equal width between 0 and 1."""
+    """Plot the same histogram from counts in bins of equal width between 0 and 1."""
     figure, axes = _figure()
     heights = np.asarray(counts)  # (K,)
     edges = np.linspace(0, 1, len(heights) + 1)
@@ -105,13 +105,13 @@ def plot_probability_counts(
 def plot_confusion(
     counts: npt.NDArray[np.integer], clusters: Sequence[str], labels: Sequence[str]
 ) -> "Figure":
-    """Images of each true label (columns) in each cluster (rows): (C, L).
+    """Plot the images of each true label (columns) in each cluster (rows): (C, L).
 
-    Rows are ordered by the label that most of their images have, so that a good clustering shows
-    as a diagonal. Colors are shares of the cluster.
+    Rows are ordered by their majority label, so that a good clustering shows as a diagonal.
+    Colors are shares of the cluster.
     """
-    most = counts.max(axis=1)
-    order = np.lexsort((-most, counts.argmax(axis=1), most == 0))  # empty ones last
+    majority = counts.max(axis=1)
+    order = np.lexsort((-majority, counts.argmax(axis=1), majority == 0))  # empty clusters last
     counts, clusters = counts[order], [clusters[row] for row in order]
     rows, columns = counts.shape
     cell = 0.3 if counts.size <= _NUMBERED_CELLS else 0.17  # inches
@@ -121,7 +121,7 @@ def plot_confusion(
     axes.set_xticks(range(columns), [_shown(label) for label in labels], rotation=90)
     axes.set_yticks(range(rows), [_shown(name) for name in clusters])
     for tick in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-        tick.set_parse_math(False)  # a dollar in a name is a dollar
+        tick.set_parse_math(False)  # a dollar sign in a name is not TeX
     axes.tick_params(length=0, labelsize=8 if counts.size <= _NUMBERED_CELLS else 7)
     axes.set(xlabel="true label", ylabel="cluster")
     axes.spines[["top", "right"]].set_visible(True)
@@ -135,7 +135,7 @@ def plot_confusion(
 
 
 def plot_training(curves: TrainingCurves) -> "Figure":
-    """Loss of each head, and how evenly and how surely the best one uses its clusters."""
+    """Plot the loss of each head, and the entropies of the best one."""
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
@@ -170,14 +170,14 @@ def _figure(width: float = 6, height: float = 4) -> tuple["Figure", "Axes"]:
 
 
 def _shown(name: str) -> str:
-    """As the font can draw it: it has no Chinese, for instance, and would warn of each letter."""
+    """Shorten a name and replace characters that the font lacks: matplotlib warns about each."""
     short = name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
     return "".join(c if c.isprintable() and ord(c) in _letters() else "□" for c in short)
 
 
 @cache
 def _letters() -> frozenset[int]:
-    """All that the font has."""
+    """The characters of the font."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     return frozenset(get_font(findfont(FontProperties())).get_charmap())

@@ -1,6 +1,6 @@
-"""A linear classifier on the frozen features: what they are worth with labels.
+"""The linear probe: a supervised linear classifier on the frozen features.
 
-The settings are the paper's. Clustering on the same features is measured against it.
+The settings are the paper's. Its accuracy is the reference for clustering on the same features.
 """
 
 import math
@@ -25,20 +25,20 @@ Ids = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeConfig:
-    learning_rate: float = 1e-3  # falls to zero along half a cosine
+    learning_rate: float = 1e-3  # with cosine decay to zero
     weight_decay: float = 1e-3  # as in Adam: part of the gradient
     epochs: int = 100
     batch_size: int = 256
-    seed: int = 0  # of the order of the images
+    seed: int = 0  # for the order of the images
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
-                raise InvalidConfig(name, "must be at least 1")
+                raise InvalidConfig(name, f"must be at least 1, not {getattr(self, name)}")
         if not self.learning_rate > 0:
-            raise InvalidConfig("learning_rate", "must be above 0")
+            raise InvalidConfig("learning_rate", f"must be above 0, not {self.learning_rate}")
         if not self.weight_decay >= 0:
-            raise InvalidConfig("weight_decay", "must be at least 0")
+            raise InvalidConfig("weight_decay", f"must be at least 0, not {self.weight_decay}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,7 +49,7 @@ class LinearClassifier:
     standardizer: Standardizer
 
     def predict_codes(self, features: Features) -> Ids:
-        """Position in ``classes`` of the most probable class: (N,)."""
+        """Return the index in ``classes`` of the most probable class: (N,)."""
         found = np.empty(len(features), dtype=np.int64)
         for rows in chunks(len(features)):
             logits = self.standardizer.apply(features[rows]) @ self.weight.T + self.bias
@@ -57,7 +57,7 @@ class LinearClassifier:
         return found
 
     def predict(self, features: Features) -> list[Hashable]:
-        """The most probable label of each row."""
+        """Return the most probable label of each row."""
         return [self.classes[code] for code in self.predict_codes(features)]
 
 
@@ -68,7 +68,7 @@ class ProbeResult:
     test_accuracy: float | None  # None without labeled test images
     n_train: int  # labeled images
     n_test: int  # labeled images
-    n_unlabeled: int  # left out, of both
+    n_unlabeled: int  # images left out of both
 
 
 def fit_probe(
@@ -81,17 +81,17 @@ def fit_probe(
 ) -> ProbeResult:
     """Train on the labeled rows, and score on them and on the labeled rows of ``test``.
 
-    A test label that no training image has counts as a mistake, whatever is predicted for it.
+    A test label that no training image has counts as an error.
     """
     test_features, test_labels = test or (features[:0], [])
     _check(features, labels)
     _check(test_features, test_labels)
-    # Numbered together, so that classes seen only in the test come after those of the training.
+    # Numbered together, so that classes that only the test has come after those of the training.
     codes, classes = number_labels([*labels, *test_labels])
     train_x, train_y = _labeled(features, codes[: len(labels)])
     test_x, test_y = _labeled(test_features, codes[len(labels) :])
     if len(train_y) == 0:
-        raise TemiError("no image has a label to learn from")
+        raise TemiError("a linear probe needs labels, but no training image has one")
     classifier = _train(
         train_x, train_y, classes[: train_y.max() + 1], config or ProbeConfig(), device
     )
@@ -116,7 +116,7 @@ def _train(
         raise TemiError("features contain NaN or infinity")
     inputs = _standardized(features, standardizer, where)  # (N, D)
     targets = torch.from_numpy(codes).to(where)
-    # The problem is convex, so a start at zero is as good as any, and takes no random numbers.
+    # The problem is convex, so the weights can start at zero and need no random numbers.
     weight = torch.zeros(len(classes), inputs.shape[1], device=where, requires_grad=True)
     bias = torch.zeros(len(classes), device=where, requires_grad=True)
     optimizer = torch.optim.Adam([weight, bias], weight_decay=config.weight_decay)
@@ -144,7 +144,7 @@ def _standardized(features: Features, standardizer: Standardizer, device: torch.
 
 
 def _batches(n: int, config: ProbeConfig) -> Iterator[Tensor]:
-    """Ids for every step: each epoch in an order of its own, drawn on the CPU for all devices."""
+    """Yield the ids of every step, shuffled in each epoch; drawn on the CPU for all devices."""
     generator = torch.Generator().manual_seed(config.seed)
     for _ in range(config.epochs):
         order = torch.randperm(n, generator=generator)
@@ -158,7 +158,7 @@ def _learning_rate(config: ProbeConfig, progress: float) -> float:
 
 def _labeled(features: Features, codes: Ids) -> tuple[Features, Ids]:
     known = codes >= 0
-    # Without gaps the features stay as they are, which may be a memory map.
+    # If all rows are labeled, the features are not copied: they may be a memory map.
     return (features, codes) if known.all() else (features[known], codes[known])
 
 

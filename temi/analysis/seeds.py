@@ -1,4 +1,4 @@
-"""The same experiment with several seeds: one lucky run proves nothing."""
+"""Mean and standard deviation of an experiment over several seeds."""
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping
@@ -30,11 +30,14 @@ def run_seeds(train_one: Callable[[int], Mapping[str, float]], seeds: Iterable[i
     if not seeds:
         raise TemiError("at least one seed is needed")
     if len(set(seeds)) < len(seeds):
-        raise TemiError("a repeated seed repeats a run: every seed may be given once")
+        raise TemiError(f"seeds must be different, but {list(seeds)} contains a seed twice")
     runs = [train_one(seed) for seed in seeds]
     for seed, run in zip(seeds, runs, strict=True):
         if run.keys() != runs[0].keys():
-            raise TemiError(f"seed {seed} returned other metrics than seed {seeds[0]}")
+            raise TemiError(
+                f"seed {seed} returned the metrics {sorted(run)}, "
+                f"but seed {seeds[0]} returned {sorted(runs[0])}"
+            )
     return SeedSummary(
         seeds=seeds,
         metrics={name: _summarize(tuple(float(run[name]) for run in runs)) for name in runs[0]},

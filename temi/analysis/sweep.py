@@ -1,8 +1,9 @@
-"""Choosing beta without labels: train over a grid of it and look at two entropies.
+"""Choosing beta and the number of clusters without labels, by the entropies of trained models.
 
-Near 0.5 every image sits in all clusters alike: both entropies are at log C. As beta grows,
-assignments become confident (the conditional entropy falls), and later clusters become uneven
-(the occupancy entropy falls too). The beta wanted is the lowest one with confident assignments.
+With beta near 0.5, all clusters are equally probable for every image: both entropies are log C.
+As beta grows, assignments become confident (the conditional entropy falls), and later clusters
+become uneven (the occupancy entropy falls too). The best beta is the lowest one with confident
+assignments.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,20 +26,20 @@ DEFAULT_BETAS = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 
 # Steps between two calls of `progress`.
 _STEPS = 20
-# Probabilities computed in one go.
+# Probabilities computed at a time.
 _CHUNK_VALUES = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFigures:
-    """What one run of a sweep came to."""
+    """The figures of one run of a sweep."""
 
     occupancy_entropy: float  # H(q(c)): high where all clusters are used
     conditional_entropy: float  # E_x H(q(c|x)): low where images are assigned with confidence
     mean_probability: float  # of the most probable cluster
     size_kl: float  # KL of the cluster sizes to equal sizes
-    loss: float  # of the best head; what is swept is part of the loss: not to be compared by it
-    accuracy: float | None = None  # against labels, where there are some
+    loss: float  # of the best head; depends on the swept setting, so do not compare runs by it
+    accuracy: float | None = None  # None without labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,7 @@ class BetaCurve:
 
     def __post_init__(self) -> None:
         if self.n_clusters < 2:
-            raise TemiError("a curve needs at least two clusters")
+            raise TemiError(f"a curve needs at least two clusters, not {self.n_clusters}")
         betas = [point.beta for point in self.points]
         if not betas or any(a >= b for a, b in pairwise(betas)):
             raise TemiError("a curve needs points in order of rising beta")
@@ -77,12 +78,12 @@ def sweep_beta(
     device: str = "auto",
     progress: Callable[[int, int], None] | None = None,
 ) -> BetaCurve:
-    """Train once for every beta, all else and the seed being equal.
+    """Train once for every beta with otherwise equal settings, including the seed.
 
-    ``progress`` is told how many steps are done, out of how many; a run that stops early counts
-    in full once it has ended.
+    ``progress`` is called with the number of finished steps and the total; a run that stops early
+    counts as complete.
     """
-    # All settings are checked before the first of many minutes is spent.
+    # Validates all settings before the first training, which takes minutes.
     configs = [replace(config, beta=beta) for beta in sorted(set(betas))]
     points = []
     for index, one in enumerate(configs):
@@ -108,7 +109,7 @@ def train_once(
     device: str = "auto",
     progress: Callable[[int, int], None] | None = None,
 ) -> RunFigures:
-    """One run, and its figures over ``measured``, by default over what it was trained on."""
+    """Train once and return the figures over ``measured``, by default the training features."""
     trainer = Trainer(features, neighbors, config, device=device)
     while not trainer.done:
         trainer.run(_STEPS)
@@ -118,14 +119,14 @@ def train_once(
 
 
 def choose_beta(curve: BetaCurve, *, tolerance: float = 0.1, ceiling: float = 0.5) -> float | None:
-    """The lowest beta from which on the conditional entropy is low and stays low, if any.
+    """Return the lowest beta from which on the conditional entropy is low and stays low, or None.
 
-    Entropies are compared as shares of log C, the value that they start from at beta = 0.5.
-    "Low" means: within ``tolerance`` of the way from the lowest point of the curve up to log C.
-    The lowest point is the reference because images that are hard to tell apart keep some
-    entropy at every beta; log C is, because it does not depend on where the grid begins.
-    If even the lowest point is above ``ceiling`` (by default the entropy of an even choice
-    between the square root of C clusters), no beta has given confident assignments: None.
+    Entropies are compared as shares of log C, their value at beta = 0.5. "Low" means at most
+    ``tolerance`` of the way from the lowest point of the curve up to log C. The lowest point is
+    the lower reference because images that are hard to distinguish keep some entropy at every
+    beta; log C is the upper one because it does not depend on where the grid starts. If even the
+    lowest point is above ``ceiling`` (by default the entropy of a uniform choice between the
+    square root of C clusters), no beta gives confident assignments, and the result is None.
     """
     shares = [point.conditional_entropy / log(curve.n_clusters) for point in curve.points]
     lowest = min(shares)
@@ -141,12 +142,12 @@ def choose_beta(curve: BetaCurve, *, tolerance: float = 0.1, ceiling: float = 0.
 
 
 def choose_n_clusters(points: Sequence[SizePoint], *, ceiling: float = 0.1) -> int | None:
-    """The most clusters that images are still assigned to with confidence, if any.
+    """Return the largest number of clusters with confident assignments, or None.
 
-    Clusters beyond the groups that are there share a group between them, and which of them an
-    image goes to is arbitrary: the conditional entropy rises. Confident means: it is at most
-    ``ceiling`` of log C. Smaller numbers may well fail that: four clusters for six equal groups
-    must cut some of them. A hint, no proof: groups may have parts of their own.
+    With more clusters than groups, several clusters share a group and assignments between them
+    are arbitrary: the conditional entropy rises. Confident means at most ``ceiling`` of log C.
+    Smaller numbers may fail the test: four clusters for six equal groups must split some of them.
+    The result is a heuristic: groups may have subgroups.
     """
     confident = [
         point.n_clusters
@@ -159,7 +160,7 @@ def choose_n_clusters(points: Sequence[SizePoint], *, ceiling: float = 0.1) -> i
 def _part_of(
     progress: Callable[[int, int], None] | None, index: int, runs: int
 ) -> Callable[[int, int], None] | None:
-    """Progress of one of several runs of the same length."""
+    """Convert the progress of one run to that of several runs of the same length."""
     if progress is None:
         return None
     return lambda done, total: progress(index * total + done, runs * total)

@@ -1,4 +1,5 @@
-"""Frozen backbones: names, weights, preprocessing, inference. An image in, a feature vector out.
+"""Frozen backbones: names, weights, preprocessing and inference.
 
-Empty of imports, so that `temi.backbones.catalog` and `temi.backbones.cropping` stay free of torch.
+Nothing is imported here, so that `temi.backbones.catalog` and `temi.backbones.cropping` do not
+load torch.
 """

@@ -1,8 +1,8 @@
-"""What computes a backbone's features: ONNX Runtime on a CPU, torch on a GPU.
+"""Inference backends: ONNX Runtime on a CPU, torch on a GPU.
 
-The choice follows from the kind of device and the declared precision, never from a measured time.
-On a CPU images are computed one at a time, so that the features of an image depend neither on the
-number of cores nor on the images beside it: all processes of a service get the same bits.
+The choice depends on the kind of device and the precision, never on measured times. On a CPU
+images are computed one at a time, so that the features of an image depend neither on the number
+of cores nor on the rest of the batch: all processes of a service get bit-identical features.
 """
 
 import tempfile
@@ -19,7 +19,7 @@ from temi.backbones.preprocessing import Preprocessing
 from temi.config import Precision
 from temi.device import torch_threads
 
-# Of the largest feature. Rounding alone makes about a thirtieth of it.
+# Relative to the largest feature. Rounding alone causes about a thirtieth of it.
 TOLERANCE = 1e-4
 
 Forward = Callable[[Tensor], Tensor]
@@ -32,11 +32,11 @@ class Backend(Protocol):
     name: str
 
     def embed(self, pixels: Tensor, threads: int = 1) -> Tensor:
-        """`threads` are the cores that this call may use; the features do not depend on them."""
+        """Compute with up to ``threads`` cores; the features do not depend on their number."""
 
 
 class TorchBackend:
-    """The network as it was loaded."""
+    """Runs the network with torch."""
 
     name = "torch"
 
@@ -45,7 +45,7 @@ class TorchBackend:
         self._on_cpu = device.type == "cpu"
 
     def embed(self, pixels: Tensor, threads: int = 1) -> Tensor:  # noqa: ARG002
-        """On a CPU always on one core: torch takes other kernels, of other rounding, for more."""
+        """On a CPU always on one core: with more, torch uses kernels that round differently."""
         if not self._on_cpu:
             return self._forward(pixels).cpu()
         with torch_threads(1):
@@ -53,7 +53,7 @@ class TorchBackend:
 
 
 class OnnxBackend:
-    """ONNX Runtime. The number of threads belongs to a session: there is one session for each."""
+    """Runs the network with ONNX Runtime, with one session for each number of threads."""
 
     name = "onnx"
 
@@ -82,23 +82,23 @@ def select_backend(
     precision: Precision,
     device: torch.device,
 ) -> Backend:
-    """ONNX Runtime for float32 on a CPU if it gives torch's features, else torch itself."""
-    plain = TorchBackend(forward, device)
+    """Return ONNX Runtime for float32 on a CPU if its features equal torch's, else torch."""
+    fallback = TorchBackend(forward, device)
     if device.type != "cpu" or precision != "float32":
-        return plain
+        return fallback
     size = preprocessing.size
     noise = torch.randint(0, 256, (2, size, size, 3), generator=torch.Generator().manual_seed(0))
     pixels = noise.to(torch.uint8)
     try:
         onnx = OnnxBackend(_to_onnx(network, preprocessing))
-        same = agree(plain.embed(pixels), onnx.embed(pixels))
-    except Exception:  # noqa: BLE001 - a network may hold what the format has no words for
-        return plain
-    return onnx if same else plain
+        same = agree(fallback.embed(pixels), onnx.embed(pixels))
+    except Exception:  # noqa: BLE001 - a network may have operations that ONNX does not support
+        return fallback
+    return onnx if same else fallback
 
 
 def agree(one: Any, other: Any) -> bool:
-    """Whether features are the same within the tolerance."""
+    """Return whether features are equal within the tolerance."""
     if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.shape != other.shape:
         return False
     largest = max(1.0, one.abs().max().item())
@@ -124,7 +124,7 @@ class _FromPixels(nn.Module):
 def _to_onnx(network: nn.Module, preprocessing: Preprocessing) -> bytes:
     size = preprocessing.size
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the older exporter needs no further package and is quick
+        warnings.simplefilter("ignore")  # the legacy exporter is fast and needs no other package
         path = Path(folder, "backbone.onnx")
         torch.onnx.export(
             _FromPixels(network, preprocessing).eval(),
@@ -144,6 +144,6 @@ def _open_session(graph: bytes, threads: int) -> Any:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # Threads that wait by turning take the cores from those that decode.
+    # Spinning threads would take the cores from the decoding threads.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])

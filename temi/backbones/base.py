@@ -1,4 +1,4 @@
-"""What every loaded backbone can do, wherever it came from."""
+"""A loaded backbone."""
 
 import hashlib
 import threading
@@ -13,14 +13,14 @@ from temi.backbones.inference import fold_batch_norms
 from temi.backbones.preprocessing import Preprocessing
 from temi.config import Precision
 from temi.errors import TemiError
-from temi.precision import matrix_dtype, products_in
+from temi.precision import autocast_to, matrix_dtype
 
 
 class Backbone:
     """A frozen feature extractor with the preprocessing it was trained with.
 
-    ``module`` is the extractor as it was loaded. Features come from a faster form that shares
-    most of its weights, so to train it, train a copy and make a new Backbone of that.
+    ``module`` is the extractor as it was loaded. Features are computed by a faster module that
+    shares most of its weights: to train it, train a copy and make a new Backbone from that.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Backbone:
         self.device = device
         self.module = module.eval().requires_grad_(False).to(device)
         size = preprocessing.size
-        # Noise, not zeros: it reaches every layer, and no two layers alike.
+        # Noise, not zeros: every layer gets a different input.
         noise = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(0))
         example = noise.to(device).contiguous(memory_format=torch.channels_last)
         self.fast = fold_batch_norms(self.module, example)
@@ -50,12 +50,12 @@ class Backbone:
         self.dim = int(self.forward(example).shape[1])
 
     def preprocess(self, image: Image.Image) -> Tensor:
-        """One RGB picture as a (3, S, S) float32 tensor; safe to call from several threads."""
+        """Return an RGB image as a (3, S, S) float32 tensor; thread-safe."""
         return self.preprocessing(image)
 
     @property
     def backend(self) -> Backend:
-        """What computes the features; made when the first image comes."""
+        """The inference backend, created with the first image."""
         with self._lock:
             if self._backend is None:
                 self._backend = select_backend(
@@ -69,7 +69,7 @@ class Backbone:
 
     @torch.inference_mode()
     def embed(self, pixels: Tensor, threads: int = 1) -> Tensor:
-        """Pixels (B, S, S, 3) in uint8 to features (B, D) in float32, both on the CPU."""
+        """Map pixels (B, S, S, 3) in uint8 to features (B, D) in float32, both on the CPU."""
         return self.backend.embed(pixels, threads)
 
     @torch.inference_mode()
@@ -78,17 +78,17 @@ class Backbone:
 
     @torch.inference_mode()
     def forward(self, batch: Tensor) -> Tensor:
-        """(B, 3, S, S) to features (B, D) in float32, on the backbone's device."""
+        """Map (B, 3, S, S) to features (B, D) in float32, on the backbone's device."""
         batch = batch.to(self.device).contiguous(memory_format=torch.channels_last)
-        with products_in(self._dtype, self.device):
+        with autocast_to(self._dtype, self.device):
             features = self.fast(batch)
         if not isinstance(features, Tensor) or features.ndim != 2:
-            raise TemiError(f"{self.name} does not give one feature vector per image")
+            raise TemiError(f"{self.name} does not return one feature vector per image")
         return features.float()
 
 
 def hash_tensors(state: Mapping[str, Tensor]) -> str:
-    """sha256 over names, types, shapes and bytes: the same weights in any file format agree."""
+    """Return the SHA-256 over names, types, shapes and bytes; it does not depend on the format."""
     digest = hashlib.sha256()
     for name in sorted(state):
         tensor = state[name].detach().cpu().contiguous()

@@ -1,4 +1,4 @@
-"""Which backbones there are, and what their names mean. Free of torch."""
+"""The available backbones and the syntax of their names; does not load torch."""
 
 import re
 from dataclasses import dataclass
@@ -27,21 +27,21 @@ class BackboneInfo:
     description: str
     dim: int  # features per image
     available: bool
-    hint: str | None  # what to do if it is not available, or not without a network
+    hint: str | None  # how to make it available, or available offline
 
 
 @dataclass(frozen=True, kw_only=True)
 class BackboneName:
-    """A backbone's name, taken apart."""
+    """The parts of a backbone's name."""
 
     source: Source  # "file" never occurs here: a file belongs to a library's model
     model: str
     pretrained: str | None = None  # open_clip only
     path: Path | None = None
-    named: NamedBackbone | None = None  # what a short name stands for
+    named: NamedBackbone | None = None  # the backbone of a short name
 
     def local_file(self, weights_dir: Path | None) -> Path | None:
-        """The weights file that the name or the weights folder provides, if any."""
+        """Return the weights file of the name or in the weights folder, if there is one."""
         if self.path is not None:
             return self.path
         if weights_dir is None:
@@ -56,7 +56,7 @@ class BackboneName:
         return self.model if self.pretrained is None else f"{self.model}-{self.pretrained}"
 
     def advice(self, weights_dir: Path | None) -> str:
-        """Where to put a weights file so that this backbone can be loaded offline."""
+        """Tell where to put a weights file so that this backbone can be loaded offline."""
         folder = "the weights folder" if weights_dir is None else str(weights_dir)
         if self.named is None:
             return f"put its weights into {folder} as {self.file_stem}.safetensors (or .pth)"
@@ -69,7 +69,7 @@ class BackboneName:
 
 
 def parse_name(name: str) -> BackboneName:
-    """Take a name apart; raises UnknownBackbone if it follows none of the patterns."""
+    """Parse a name; raises UnknownBackbone if it matches none of the patterns."""
     if name == DEFAULT_BACKBONE:
         return BackboneName(source="embedded", model=name)
     start, at, path = name.partition("@")
@@ -94,12 +94,12 @@ def parse_name(name: str) -> BackboneName:
     if source == "timm" and slash:
         raise UnknownBackbone(f"unknown backbone {name!r}: timm names have no '/'")
     if source == "open_clip" and not (slash or at):
-        raise UnknownBackbone(f"unknown backbone {name!r}: say which weights, {_PATTERNS}")
+        raise UnknownBackbone(f"unknown backbone {name!r}: name the weights too, {_PATTERNS}")
     return BackboneName(source=source, model=model, pretrained=pretrained or None, path=file)
 
 
 def list_backbones(weights_dir: Path | None = None) -> list[BackboneInfo]:
-    """The named backbones; any other model of timm or open_clip goes by its full name."""
+    """List the backbones with a short name; others of timm and open_clip have their full name."""
     embedded = find_spec(EMBEDDED_PACKAGE) is not None
     default = BackboneInfo(
         name=DEFAULT_BACKBONE,
@@ -113,7 +113,7 @@ def list_backbones(weights_dir: Path | None = None) -> list[BackboneInfo]:
 
 
 def feature_dim(name: str) -> int | None:
-    """Features per image, or None for a model of a library that is not listed."""
+    """Return the features per image, or None for a model without a short name."""
     if name == DEFAULT_BACKBONE:
         return DEFAULT_DIM
     named = NAMED_BACKBONES.get(name.partition("@")[0])
@@ -145,7 +145,7 @@ def _info(named: NamedBackbone, weights_dir: Path | None) -> BackboneInfo:
 def check_backbone(name: str, weights_dir: Path | None = None) -> None:
     """Raise UnknownBackbone or WeightsUnavailable for a backbone that cannot be loaded.
 
-    Weights that a library would have to download are taken to be available: only loading tells.
+    Weights that a library downloads are assumed to be available.
     """
     parsed = parse_name(name)
     if parsed.source == "embedded":
@@ -158,15 +158,15 @@ def check_backbone(name: str, weights_dir: Path | None = None) -> None:
     if file is not None and not file.is_file():
         raise WeightsUnavailable(f"there is no weights file at {file}")
     advice = parsed.advice(weights_dir)
-    if parsed.named is not None:  # no need to ask the library, which would import torch
+    if parsed.named is not None:  # do not import the library, which imports torch
         if file is None and not parsed.named.hosted:
-            raise WeightsUnavailable(f"the weights of {name} are not here: {advice}")
+            raise WeightsUnavailable(f"the weights of {name} are missing: {advice}")
         return
-    known = _timm_knows if parsed.source == "timm" else _open_clip_knows
-    known(parsed, needs_pretrained=file is None, advice=advice)
+    check = _check_timm if parsed.source == "timm" else _check_open_clip
+    check(parsed, needs_pretrained=file is None, advice=advice)
 
 
-def _timm_knows(parsed: BackboneName, *, needs_pretrained: bool, advice: str) -> None:
+def _check_timm(parsed: BackboneName, *, needs_pretrained: bool, advice: str) -> None:
     import timm
 
     if not timm.is_model(parsed.model):
@@ -177,7 +177,7 @@ def _timm_knows(parsed: BackboneName, *, needs_pretrained: bool, advice: str) ->
         raise WeightsUnavailable(f"timm offers no weights for {parsed.model}: {advice}")
 
 
-def _open_clip_knows(parsed: BackboneName, *, needs_pretrained: bool, advice: str) -> None:
+def _check_open_clip(parsed: BackboneName, *, needs_pretrained: bool, advice: str) -> None:
     import open_clip
 
     if parsed.model not in open_clip.list_models():

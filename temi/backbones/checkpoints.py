@@ -1,4 +1,4 @@
-"""How public checkpoints name a backbone's tensors, and what else they hold."""
+"""The tensor names and other content of public checkpoints."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from temi.errors import WeightsUnavailable
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointLayout:
-    """Every tensor of a file is the backbone's, or listed here; any other is an error."""
+    """Where a file has the backbone's tensors, and which others it may contain."""
 
     places: tuple[tuple[str | None, str], ...]  # (entry of the file, prefix in it), best first
-    beside: tuple[str, ...] = ()  # tensors next to the backbone, where it has a prefix
-    heads: tuple[str, ...] = ()  # tensors inside the backbone that features do without
+    beside: tuple[str, ...] = ()  # prefixes of tensors beside the backbone, if it has a prefix
+    heads: tuple[str, ...] = ()  # prefixes of tensors of the backbone that features do not need
 
 
-# Where a project keeps a running average of the trained network beside the network itself, the
-# average comes first: DINO and MSN publish it, and the paper's authors took it of MoCo v3.
+# If a checkpoint has a moving average of the network beside the network itself, the average comes
+# first: DINO and MSN publish it, and the paper's authors used that of MoCo v3.
 LAYOUTS: Mapping[Layout, CheckpointLayout] = {
     "dino": CheckpointLayout(
         places=(("teacher", "backbone."), ("student", "backbone."), (None, "")),
@@ -72,9 +72,9 @@ def backbone_state(
     beside: tuple[str, ...] = (),
     heads: tuple[str, ...] = (),
 ) -> dict[str, Tensor]:
-    """The backbone's tensors under the names that its module uses.
+    """Return the backbone's tensors under the names that its module uses.
 
-    ``beside`` and ``heads`` are prefixes to expect on top of the layout's own.
+    ``beside`` and ``heads`` are allowed prefixes in addition to those of the layout.
     """
     expected = LAYOUTS[layout]
     for entry, prefix in expected.places:
@@ -82,10 +82,10 @@ def backbone_state(
         if not any(key.startswith(prefix) for key in tensors):
             continue
         known = (prefix, *expected.beside, *beside)
-        strangers = [key for key in tensors if not key.startswith(known)]
-        if strangers:
+        unexpected = [key for key in tensors if not key.startswith(known)]
+        if unexpected:
             raise WeightsUnavailable(
-                f"{origin} does not fit the {layout} layout: unexpected {some(strangers)}"
+                f"{origin} does not fit the {layout} layout: unexpected {some(unexpected)}"
             )
         inner = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
         ignored = (*expected.heads, *heads)
@@ -97,7 +97,7 @@ def backbone_state(
 
 
 def some(keys: list[str]) -> str:
-    """A few of the names, for an error message."""
+    """Join the first names for an error message."""
     more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
     return ", ".join(keys[:3]) + more
 

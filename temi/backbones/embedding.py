@@ -1,4 +1,4 @@
-"""Features of a stream of pictures, in memory that does not grow with their number."""
+"""Embeds a stream of images with bounded memory."""
 
 import os
 from collections import deque
@@ -18,13 +18,12 @@ from temi.backbones.preprocessing import Preprocessing, Square
 from temi.errors import InvalidConfig
 
 Picture = Image.Image | Callable[[], Image.Image | Square]
-"""A picture, or a way to get it (or the square of it that is needed): that is called in one of the
-threads, just before its use."""
+"""An image, or a function that returns it or its central square; called in a thread before use."""
 
 OnError = Callable[[int, Exception], None]
-"""Told the position of a picture that could not be read, and why; may raise to stop it all."""
+"""Called with the index of an image that could not be read and the error; may raise to stop."""
 
-_CPU_BATCH = 4  # images that a thread takes at a time; it computes them one by one
+_CPU_BATCH = 4  # images per task of a thread, which computes them one by one
 _GPU_BATCH = 64
 
 _Group = list[tuple[int, Picture]]
@@ -48,10 +47,10 @@ def embed_images(
     threads: int | None = None,
     on_error: OnError | None = None,
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """Features (b, D) in the order of the images, a batch at a time.
+    """Yield the features (b, D) of each batch, in the order of the images.
 
-    At most two batches a thread are in flight. An image that fails ends it all with its error,
-    unless ``on_error`` is given: then the image is left out.
+    At most two batches per thread are in flight. An image that cannot be read raises its error;
+    with ``on_error`` it is left out instead.
     """
     if batch_size is not None and batch_size < 1:
         raise InvalidConfig("batch_size", "must be at least 1")
@@ -79,7 +78,7 @@ def embed_files(
 
 
 def read_image(path: str | os.PathLike[str] | IO[bytes], *, at_least: int) -> Image.Image:
-    """An upright picture; a JPEG may come smaller, with ``at_least`` pixels on each side."""
+    """Read an image, rotated by its EXIF tag; a JPEG may be scaled down to ``at_least`` pixels."""
     with Image.open(path) as image:
         image.draft("RGB", (at_least, at_least))
         image.load()
@@ -94,9 +93,9 @@ def _embed(
     threads: int,
     on_error: OnError | None,
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """Each thread reads a batch and, on a CPU, computes it too, alone.
+    """Each thread reads a batch and, on a CPU, also computes its features on one core.
 
-    Cores that share every layer wait for each other after each, and for those that decode.
+    Threads that share a layer would wait for each other, and for decoding threads, after each one.
     """
     on_cpu = backbone.device.type == "cpu"
     work = partial(_read_and_embed, backbone) if on_cpu else partial(_read, backbone.preprocessing)
@@ -118,7 +117,8 @@ def _embed(
         finally:
             for future in waiting:
                 future.cancel()
-            torch.set_num_threads(before)  # theirs is also the default of new threads
+            # torch.set_num_threads in a pool thread also changes the default of new threads.
+            torch.set_num_threads(before)
 
 
 def _read_and_embed(backbone: Embedder, group: _Group) -> tuple[Tensor, _Failures]:
@@ -127,7 +127,7 @@ def _read_and_embed(backbone: Embedder, group: _Group) -> tuple[Tensor, _Failure
 
 
 def _read(preprocessing: Preprocessing, group: _Group) -> tuple[Tensor, _Failures]:
-    """Pixels (b, S, S, 3) of the pictures that can be read; holds one decoded one at a time."""
+    """Return the pixels (b, S, S, 3) of the readable images; decodes one image at a time."""
     size = preprocessing.size
     pixels = torch.empty((len(group), size, size, 3), dtype=torch.uint8)
     failures: _Failures = []
@@ -136,7 +136,7 @@ def _read(preprocessing: Preprocessing, group: _Group) -> tuple[Tensor, _Failure
         try:
             image = picture if isinstance(picture, Image.Image) else picture()
             preprocessing.fill(pixels[done], image)
-        except Exception as error:  # noqa: BLE001 - handed to the caller, who knows what to expect
+        except Exception as error:  # noqa: BLE001 - passed to the caller
             failures.append((position, error))
         else:
             done += 1

@@ -1,4 +1,4 @@
-"""The same features for less work. Nothing here is taken on trust: what disagrees is not used."""
+"""Folds batch norms into convolutions, and checks that the features stay the same."""
 
 import copy
 from collections import Counter
@@ -12,16 +12,16 @@ from torch import Tensor, nn
 
 from temi.backbones.backends import agree
 
-# Exactly these: subclasses may do more with their weights than one linear convolution.
+# Exactly these types: subclasses may do more than one linear convolution.
 _CONVOLUTIONS = (nn.Conv2d, Conv2dSame)
 _NORMS = (nn.BatchNorm2d, BatchNormAct2d)
 
 
 def fold_batch_norms(module: nn.Module, example: Tensor) -> nn.Module:
-    """A module whose convolutions also do the scaling and shifting of the norm behind them.
+    """Return a module in which batch norms are folded into the convolutions before them.
 
-    Shares all other weights with the one given, and is that one itself where nothing can be
-    folded or where the features of ``example`` would change.
+    All other weights are shared with ``module``. Returns ``module`` itself if nothing can be
+    folded or if the features of ``example`` would change.
     """
     pairs = _pairs(module, example)
     if not pairs:
@@ -31,15 +31,15 @@ def fold_batch_norms(module: nn.Module, example: Tensor) -> nn.Module:
         for conv, norm in pairs:
             _fold(folded, conv, norm)
         same = agree(_run(module, example), _run(folded, example))
-    except Exception:  # noqa: BLE001 - a model may look into its own layers in any way
+    except Exception:  # noqa: BLE001 - a model may access its layers in any way
         return module
     return folded if same else module
 
 
 def _pairs(module: nn.Module, example: Tensor) -> list[tuple[str, str]]:
-    """Names of convolutions and of the norms that were handed their very output."""
+    """Return the names of convolutions and of the norms that got exactly their output."""
     calls: Counter[str] = Counter()
-    outputs: dict[int, tuple[str, Any]] = {}  # holds the tensors, so that no id is used twice
+    outputs: dict[int, tuple[str, Any]] = {}  # keeps the tensors, so that no id is reused
     pairs: list[tuple[str, str]] = []
 
     def watch(name: str, layer: nn.Module) -> Any:

@@ -1,4 +1,4 @@
-"""Loading a backbone by its name: the embedded one, timm's and open_clip's."""
+"""Loads a backbone by its name: the embedded one, or one of timm or open_clip."""
 
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def load_backbone(
     device: str = "auto",
     precision: Precision = "float32",
 ) -> Backbone:
-    """A ready backbone; raises UnknownBackbone or WeightsUnavailable (see ``catalog``)."""
+    """Load a backbone; raises UnknownBackbone or WeightsUnavailable (see ``catalog``)."""
     target = resolve_device(device)
     check_backbone(name, weights_dir)
     parsed = parse_name(name)
@@ -58,12 +58,12 @@ def load_backbone(
         precision=precision,
     )
     if named is not None and backbone.dim != named.dim:
-        raise TemiError(f"{name} gives {backbone.dim} features per image, not {named.dim}")
+        raise TemiError(f"{name} has {backbone.dim} features per image, expected {named.dim}")
     return backbone
 
 
 def _new_timm(model: str, **options: Any) -> Any:
-    """timm's modules have methods that no common type declares, hence Any."""
+    """Create a timm model; the type is Any, because no common type declares timm's methods."""
     return timm.create_model(model, **options)
 
 
@@ -122,10 +122,9 @@ def _timm(
 
 
 def open_clip_options(parsed: BackboneName) -> dict[str, Any]:
-    """Some weights were trained with another GELU or with other colors, as their tag says.
+    """Return the GELU variant and the color normalization of the pretrained tag.
 
-    open_clip heeds neither when the weights come from a file, and only the colors when it
-    downloads them.
+    open_clip ignores both if the weights come from a file, and the GELU if it downloads them.
     """
     import open_clip
 
@@ -134,7 +133,7 @@ def open_clip_options(parsed: BackboneName) -> dict[str, Any]:
 
 
 class _ImageTower(nn.Module):
-    """Only the image half of a CLIP model, so that the text half can be freed."""
+    """The image encoder of a CLIP model without the text encoder, which can then be freed."""
 
     def __init__(self, visual: nn.Module) -> None:
         super().__init__()
@@ -177,7 +176,7 @@ def _open_clip(
 def _preprocessing(
     *, size: int, crop: float, interpolation: str, mean: Any, std: Any
 ) -> Preprocessing:
-    """The libraries give mean and std for pixels in 0..1."""
+    """Convert the settings of the libraries, whose mean and std are for pixels in 0..1."""
     return Preprocessing(
         size=int(size),
         resize=round(size / crop),

@@ -1,4 +1,4 @@
-"""The backbones that have a short name: the paper's, and a few newer ones. Free of torch."""
+"""The backbones with a short name: the paper's and a few newer ones; does not load torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,19 +10,19 @@ Layout = Literal["dino", "msn", "mocov3", "mae", "dinov2", "timm", "open_clip"]
 
 @dataclass(frozen=True, kw_only=True)
 class NamedBackbone:
-    """What a short name stands for."""
+    """The model and weights of a short name."""
 
     name: str
     description: str
     library: Library  # builds the architecture
     model: str  # as the library calls it, with timm's tag where timm offers the weights
     pretrained: str | None = None  # open_clip's tag
-    options: Mapping[str, Any] = field(default_factory=dict)  # what the model's name leaves open
-    hosted: bool = True  # False: no library offers the weights, they can only come from a file
+    options: Mapping[str, Any] = field(default_factory=dict)  # further arguments of the model
+    hosted: bool = True  # False: no library offers the weights, so a file is needed
     layout: Layout  # how the tensors are named in a weights file
     dim: int  # features per image
-    imagenet_crop: bool = False  # 256, then 224 pixels and ImageNet's colors; else the library's
-    public_file: str  # what the publisher calls the file
+    imagenet_crop: bool = False  # resize 256, crop 224, ImageNet's colors; else the library's
+    public_file: str  # the publisher's file name
     publisher: str
 
 
@@ -78,8 +78,8 @@ def _mocov3(name: str, architecture: str, model: str, dim: int, file: str) -> Na
         layout="mocov3",
         publisher="MoCo v3",
         hosted=False,
-        # MoCo v3 gives its ViT-S twice the attention heads of everyone else's: the tensors have
-        # the same shapes either way, so that a wrong number would load and give bad features.
+        # The ViT-S of MoCo v3 has twice the usual attention heads. The tensors have the same
+        # shapes either way, so a wrong number would load without error and give bad features.
         options={"num_heads": 12},
     )
 
@@ -98,8 +98,8 @@ def _dinov2(name: str, architecture: str, model: str, dim: int) -> NamedBackbone
         layout="dinov2",
         publisher="DINOv2",
         data="142 million images",
-        # Trained for 518 pixels at the end but evaluated by its authors at 224, which costs a
-        # sixth: positions are then interpolated.
+        # Trained at 518 pixels at the end, but evaluated by its authors at 224, which costs a
+        # sixth; the position embeddings are then interpolated.
         options={"dynamic_img_size": True},
     )
 
@@ -177,8 +177,8 @@ NAMED_BACKBONES: dict[str, NamedBackbone] = {
         _clip("clip_rn50", "ResNet-50", "RN50", 1024, "resnet50_clip.openai"),
         _clip("clip_vitb16", "ViT-B/16", "ViT-B-16", 512, "vit_base_patch16_clip_224.openai"),
         _clip("clip_vitl14", "ViT-L/14", "ViT-L-14", 768, "vit_large_patch14_clip_224.openai"),
-        # The tags are pinned: timm's default weights change between its versions, and for
-        # ConvNeXt they have seen more than the ImageNet of the paper.
+        # The tags are pinned: timm's default weights change between versions, and those of
+        # ConvNeXt were trained on more data than the paper's ImageNet.
         _supervised("resnet50", "ResNet-50", "a1_in1k", 2048),
         _supervised("convnext_small", "ConvNeXt-S", "fb_in1k", 768),
         _supervised("convnext_base", "ConvNeXt-B", "fb_in1k", 1024),

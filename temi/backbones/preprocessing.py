@@ -1,4 +1,4 @@
-"""From a decoded picture to the tensor that a backbone wants."""
+"""Preprocessing of a decoded image to the input tensor of a backbone."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from torch.nn import functional
 from temi.backbones.cropping import CentralSquare
 
 Square = npt.NDArray[np.uint8]
-"""The part of a picture that ``Preprocessing.square`` says, (side, side, 3), not yet resized."""
+"""The central square of an image by ``Preprocessing.square``: (side, side, 3), not yet resized."""
 
 _FILTERS = {
     "bilinear": Image.Resampling.BILINEAR,
@@ -22,12 +22,12 @@ _FILTERS = {
     "nearest": Image.Resampling.NEAREST,
 }
 INTERPOLATIONS = tuple(_FILTERS)
-_BY_TORCH = ("bilinear", "bicubic")  # the same filters as Pillow's, in vector instructions
+_BY_TORCH = ("bilinear", "bicubic")  # the same filters as Pillow's, but vectorized
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
-    """Shorter side to ``resize``, central square of ``size``, then (x - mean) / std in 0..255."""
+    """Resize the shorter side, crop the central square, then (x - mean) / std in 0..255."""
 
     size: int
     resize: int
@@ -44,7 +44,7 @@ class Preprocessing:
         return self.square.decode_side
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it: tuples become lists."""
+        """Return a dict for JSON, with lists instead of tuples."""
         return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
 
     def __call__(self, image: Image.Image) -> Tensor:
@@ -53,14 +53,14 @@ class Preprocessing:
         return self.normalize(pixels)[0].contiguous()  # (3, S, S)
 
     def fill(self, pixels: Tensor, picture: Image.Image | Square) -> None:
-        """The picture's square into ``pixels`` (S, S, 3), a place in a batch of uint8."""
+        """Write the resized square of the image into ``pixels`` (S, S, 3), a row of a batch."""
         if isinstance(picture, Image.Image):
-            picture = self._cut(picture if picture.mode == "RGB" else picture.convert("RGB"))
+            picture = self._crop(picture if picture.mode == "RGB" else picture.convert("RGB"))
         pixels.copy_(self._resize(picture))
 
     def normalize(self, pixels: Tensor) -> Tensor:
-        """(B, S, S, 3) in uint8 to (B, 3, S, S) in float32, channels last in memory."""
-        # Whole rows at once: three channels alone are too short a loop for vector instructions.
+        """Map (B, S, S, 3) in uint8 to (B, 3, S, S) in float32, channels last in memory."""
+        # Whole rows at once: a loop over three channels is too short for vector instructions.
         rows = pixels.to(torch.float32).flatten(2)  # (B, S, S * 3)
         mean, std = (
             torch.tensor(values, device=pixels.device).repeat(pixels.shape[2])
@@ -68,8 +68,8 @@ class Preprocessing:
         )
         return rows.sub_(mean).div_(std).view(pixels.shape).permute(0, 3, 1, 2)
 
-    def _cut(self, image: Image.Image) -> Square:
-        """Only the pixels that end up in it are touched."""
+    def _crop(self, image: Image.Image) -> Square:
+        """Crop the central square, reading only its pixels."""
         box = self.square.box(*image.size)
         factor = self.square.factor(box[2] - box[0])
         return np.array(image.reduce(factor, box=box) if factor > 1 else image.crop(box))

@@ -1,4 +1,4 @@
-"""Reading weights files, safely and with errors that say what is wrong."""
+"""Reads weights files without executing pickled code."""
 
 import pickle
 import re
@@ -17,7 +17,7 @@ from temi.errors import WeightsUnavailable
 
 
 class _Ignored:
-    """Stands in for what surrounds the weights in a training checkpoint; does nothing."""
+    """Placeholder for other objects in a training checkpoint; does nothing."""
 
     def __new__(cls, *_: object) -> "_Ignored":
         return super().__new__(cls)
@@ -27,9 +27,9 @@ class _Ignored:
     def __setstate__(self, _: object) -> None: ...
 
 
-# Public full checkpoints hold the command line and the learning rates, as these types. Their
-# names are let through, but the types themselves are never touched.
-_SURROUNDINGS: list[Any] = [
+# Public training checkpoints contain the command line and the learning rates as these types. The
+# names are allowed, but resolve to the placeholder.
+_PLACEHOLDERS: list[Any] = [
     (_Ignored, name)
     for name in (
         "argparse.Namespace",
@@ -54,7 +54,7 @@ _UNREADABLE = (
 
 
 def read_content(path: Path) -> dict[str, Any]:
-    """What a safetensors or torch file holds; pickled code is never run."""
+    """Read a safetensors or torch file; pickled code is never executed."""
     if not path.is_file():
         raise WeightsUnavailable(f"there is no weights file at {path}")
     try:
@@ -62,42 +62,42 @@ def read_content(path: Path) -> dict[str, Any]:
             raise WeightsUnavailable(f"{path} is a TorchScript program: save its state dict")
         if path.suffix == ".safetensors":
             return dict(load_file(path))
-        with torch.serialization.safe_globals(_SURROUNDINGS):
+        with torch.serialization.safe_globals(_PLACEHOLDERS):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except _UNREADABLE as error:
         raise WeightsUnavailable(
             f"{path} is not a readable weights file: {_reason(error)}"
         ) from error
     if not isinstance(content, dict) or not content:
-        raise WeightsUnavailable(f"{path} holds no weights")
+        raise WeightsUnavailable(f"{path} contains no weights")
     return content
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file that holds one model and nothing else."""
+    """Read the tensors of a file that contains only one model."""
     return backbone_state(read_content(path), "timm", origin=str(path))
 
 
 def load_exactly(module: nn.Module, state: Mapping[str, Tensor], *, origin: str) -> None:
-    """Load ``state`` if it holds the module's tensors, all of them and no others."""
+    """Load ``state`` if it has exactly the module's tensors."""
     own = module.state_dict()
     missing = sorted(own.keys() - state.keys())
-    strangers = sorted(state.keys() - own.keys())
-    if missing or strangers:
-        wrong = {"missing": missing, "unexpected": strangers}
+    unexpected = sorted(state.keys() - own.keys())
+    if missing or unexpected:
+        wrong = {"missing": missing, "unexpected": unexpected}
         reasons = "; ".join(f"{what} {some(keys)}" for what, keys in wrong.items() if keys)
         raise WeightsUnavailable(f"{origin} does not fit the model: {reasons}")
     for key, tensor in own.items():
         if state[key].shape != tensor.shape:
             raise WeightsUnavailable(
                 f"{origin} does not fit the model: {key} has shape {tuple(state[key].shape)}, "
-                f"the model wants {tuple(tensor.shape)}"
+                f"the model expects {tuple(tensor.shape)}"
             )
     module.load_state_dict(dict(state))
 
 
 def load_by_position(module: nn.Module, state: Mapping[str, Tensor], *, origin: str) -> None:
-    """Load tensors that come in the module's order under other names, checking every shape."""
+    """Load tensors in the module's order under other names; checks every shape."""
     own = module.state_dict()
     if len(own) != len(state):
         raise WeightsUnavailable(f"{origin} has {len(state)} tensors, the model has {len(own)}")
@@ -105,15 +105,15 @@ def load_by_position(module: nn.Module, state: Mapping[str, Tensor], *, origin: 
     for (key, tensor), (other, given) in zip(own.items(), state.items(), strict=True):
         if tensor.shape != given.shape or key.rpartition(".")[2] != other.rpartition(".")[2]:
             raise WeightsUnavailable(
-                f"{origin} does not fit the model: {other} {tuple(given.shape)} stands where "
-                f"{key} {tuple(tensor.shape)} should"
+                f"{origin} does not fit the model: found {other} {tuple(given.shape)}, "
+                f"expected {key} {tuple(tensor.shape)}"
             )
         matched[key] = given
     module.load_state_dict(matched)
 
 
 def _is_torchscript(path: Path) -> bool:
-    """OpenAI's own CLIP files are programs, which only run; torch would warn and then fail."""
+    """Detect TorchScript programs, such as OpenAI's CLIP files; torch would warn and then fail."""
     if not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
@@ -121,10 +121,10 @@ def _is_torchscript(path: Path) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Torch's own text for a refused file recommends to load it unsafely: not passed on."""
+    """Shorten torch's error message, which recommends loading the file unsafely."""
     refused = _REFUSED.search(str(error))
     if refused:
-        return f"it holds a Python object, {refused.group(1)}"
+        return f"it contains a Python object, {refused.group(1)}"
     if isinstance(error, pickle.UnpicklingError):
-        return "it is damaged, or holds Python objects"
+        return "it is damaged, or contains Python objects"
     return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,9 +1,9 @@
-"""Fine-tuning: backbone and trained heads together, on the images themselves.
+"""Fine-tuning of backbone and trained heads together, on the images.
 
-Only heads that are already trained lead a backbone anywhere: together with heads that start at
-random it gets worse, not better. So the start is a set of trained models, never a fresh one.
+Fine-tuning starts from trained heads: together with randomly initialized heads, the backbone
+gets worse.
 
-Names are loaded on first use, so that settings can be checked without torch.
+Names are loaded on first use, so that settings can be validated without torch.
 """
 
 from importlib import import_module

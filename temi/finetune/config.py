@@ -1,4 +1,4 @@
-"""Settings of a fine-tuning run. What it shares with training has training's names and limits."""
+"""Settings of a fine-tuning run; settings shared with training have the same names and limits."""
 
 import math
 from dataclasses import dataclass, replace
@@ -21,24 +21,24 @@ _LIKE_TRAINING = (
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneConfig:
-    """How to fine-tune. Fields left at None are chosen for the set by ``resolve``."""
+    """Settings of fine-tuning; ``resolve`` chooses the fields that are None."""
 
     objective: str = "temi"
-    n_neighbors: int | None = None  # None: as many as training takes by itself
+    n_neighbors: int | None = None  # None: the default of training
     beta: float = 0.6
     scan_entropy_weight: float = 4.0  # for scan only
-    # Not slower for small batches: an occupancy that trails the heads lets clusters merge.
+    # Not higher for small batches: clusters merge if the occupancy lags behind the heads.
     occupancy_momentum: float = 0.9
     teacher_momentum: float | None = None  # None: 0.996, faster in runs under 5,000 steps
-    # Per step, whatever the batch. Far below a rate to train with: the features that made the
-    # neighbors are to be sharpened, not replaced.
+    # Per step, for any batch size. Far below the rate of a training from scratch: the features
+    # that defined the neighbors should be refined, not replaced.
     backbone_learning_rate: float = 1e-5
-    head_learning_rate: float = 1e-4  # the heads are trained already: they follow the features
+    head_learning_rate: float = 1e-4  # the heads are already trained and follow the features
     weight_decay: float = 1e-4  # on weights only
-    batch_size: int = 32  # pairs per step: each costs two images, forward and backward
-    pairs_at_once: int = 8  # of a batch, in memory with all activations; changes only rounding
+    batch_size: int = 32  # pairs per step; each is two images, forward and backward
+    pairs_at_once: int = 8  # of a batch in memory with activations; affects only rounding
     steps: int | None = None  # None: from `epochs`
-    epochs: int | None = None  # another way to say `steps`; None: 5
+    epochs: int | None = None  # alternative to `steps`; None: 5
     warmup_steps: int | None = None  # None: a tenth of the run, at most 100 steps
     seed: int = 0
 
@@ -47,7 +47,7 @@ class FinetuneConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InvalidConfig(name, "must be a whole number of at least 1")
-        self.as_training(n_clusters=2)  # refuses what training refuses
+        self.as_training(n_clusters=2)  # validates the shared settings
         for name in ("backbone_learning_rate", "head_learning_rate"):
             value = getattr(self, name)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -56,18 +56,18 @@ class FinetuneConfig:
 
     @classmethod
     def of(cls, trained_with: TrainConfig, **overrides: Any) -> "FinetuneConfig":
-        """The objective, pairs and seed that the heads were trained with."""
+        """Take objective, pairs and seed from the training of the heads."""
         shared = {name: getattr(trained_with, name) for name in _SHARED}
         return cls(**(shared | overrides))
 
     def as_training(self, *, n_clusters: int) -> TrainConfig:
-        """The settings shared with training, in its form."""
+        """Return the settings shared with training as a ``TrainConfig``."""
         return TrainConfig(
             n_clusters=n_clusters, **{name: getattr(self, name) for name in _LIKE_TRAINING}
         )
 
     def resolve(self, n_images: int, n_clusters: int) -> "FinetuneConfig":
-        """The same settings with every open field decided for this set, as training does it."""
+        """Return a copy in which the fields that are None are chosen for the size of the set."""
         chosen = self
         if self.steps is None and self.epochs is None:
             chosen = replace(self, epochs=5)

@@ -1,4 +1,4 @@
-"""Backbone and heads as one network that can be trained, stored and turned back into both."""
+"""Backbone and heads as one trainable network, and the conversion back to both."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ _SUFFIX = "+finetuned"
 
 
 class Network(nn.Module):
-    """Normalized pixels to the log-probabilities of every head.
+    """Maps normalized pixels to the log-probabilities of every head.
 
-    Always in evaluation mode. The batches are far too small to estimate the statistics of batch
-    norms, so these keep the ones of pretraining and only their scale and shift are trained; and
-    dropout would be an augmentation, which does not help with pairs of neighbors.
+    Always in evaluation mode: the batches are too small to estimate batch-norm statistics, so the
+    pretrained statistics are kept and only scale and shift are trained. Dropout would be an
+    augmentation, which does not help with pairs of neighbors.
     """
 
     def __init__(self, backbone: Backbone, models: Sequence[ClusterModel]) -> None:
@@ -40,20 +40,20 @@ class Network(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         features = self.extractor(images).float()  # (B, D)
-        # The standardization stays as it was: heads and features move together and slowly.
+        # The standardization is fixed: heads and features change together and slowly.
         logits: Tensor = self.heads((features - self.mean) / self.std)
         return (logits.float() / self.temperature).log_softmax(dim=-1)  # (H, B, C)
 
     def model(self, head: int) -> ClusterModel:
-        """One of the heads, as a model on the features of this network's extractor."""
+        """Return one head as a model on the features of this network's extractor."""
         standardizer = Standardizer(mean=self.mean.cpu().numpy(), std=self.std.cpu().numpy())
         return ClusterModel.of_head(self.heads, head, standardizer, None, self.temperature)
 
 
 def network_optimizer(network: Network, *, weight_decay: float) -> RestorableAdamW:
-    """Two parts of the extractor, then two of the heads, so that each can have its own rate."""
+    """Four parts with their own learning rates: two of the extractor, then two of the heads."""
     extractor = list(network.extractor.parameters())
-    # Biases and the scales of norms have one axis: they are not weights to be kept small.
+    # Biases and norm scales have one axis and get no weight decay.
     return RestorableAdamW(
         network,
         [
@@ -66,11 +66,11 @@ def network_optimizer(network: Network, *, weight_decay: float) -> RestorableAda
 
 
 def backbone_tensors(backbone: Backbone) -> dict[str, Tensor]:
-    """All weights under the names of its module, ready to be stored as safetensors.
+    """Return all weights under the names of its module, to store as safetensors.
 
-    A file of them is one that ``load_backbone("timm:NAME@path")`` reads, for a timm backbone.
+    For a timm backbone, ``load_backbone("timm:NAME@path")`` reads such a file.
     """
-    # Clones: safetensors refuses tensors that share memory, as tied weights do.
+    # Clones: safetensors rejects tensors that share memory, such as tied weights.
     return {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
         for name, tensor in backbone.module.state_dict().items()
@@ -78,7 +78,7 @@ def backbone_tensors(backbone: Backbone) -> dict[str, Tensor]:
 
 
 def with_weights(backbone: Backbone, tensors: Mapping[str, Tensor]) -> Backbone:
-    """A backbone of the same kind with these weights; the one given stays as it is."""
+    """Return a copy of the backbone with these weights."""
     module = copy.deepcopy(backbone.module)
     load_exactly(module, tensors, origin="the set of tensors")
     return Backbone(
@@ -119,14 +119,19 @@ def _check(backbone: Backbone, models: Sequence[ClusterModel]) -> None:
     first = models[0]
     if first.dim != backbone.dim:
         raise TemiError(
-            f"the models expect {first.dim} features, {backbone.name} gives {backbone.dim}"
+            f"the models expect {first.dim} features per image, "
+            f"but {backbone.name} gives {backbone.dim}"
         )
     for model in models[1:]:
         if model.temperature != first.temperature:
-            raise TemiError("the models differ in their temperature")
+            raise TemiError(
+                f"the models differ in temperature: {first.temperature} and {model.temperature}"
+            )
         for name, array in model.tensors().items():
             own = first.tensors()[name]
             if array.shape != own.shape:
-                raise TemiError(f"the models differ in the shape of {name}")
+                raise TemiError(
+                    f"the models differ in the shape of {name}: {own.shape} and {array.shape}"
+                )
             if name in ("mean", "std") and (array != own).any():
-                raise TemiError(f"the models differ in {name}: they saw different features")
+                raise TemiError(f"the models differ in {name}: use models of one training run")

@@ -1,4 +1,4 @@
-"""The fine-tuning loop, in the shape of the training loop."""
+"""The fine-tuning loop; its interface is that of ``Trainer``."""
 
 import copy
 from collections import deque
@@ -19,15 +19,15 @@ from temi.errors import TemiError
 from temi.finetune.config import FinetuneConfig
 from temi.finetune.network import Network, network_optimizer, with_weights
 from temi.model import ClusterModel
-from temi.precision import matrix_dtype, products_in
-from temi.training.head_groups import part
+from temi.precision import autocast_to, matrix_dtype
+from temi.training.head_groups import sub_state
 from temi.training.heads import update_teacher
 from temi.training.objectives import make_objective
 from temi.training.objectives.teacher import agreement, uniform_log_occupancy, update_log_occupancy
 from temi.training.sampling import PairSampler
 
 LoadImages = Callable[[Sequence[int]], Iterable[Picture]]
-"""The pictures with these ids, in their order; see ``Picture`` for pictures read in a thread."""
+"""Returns the images with these ids, in order; a ``Picture`` may be loaded in a thread."""
 
 # Losses of fewer steps than this are too noisy to choose a head by.
 _MIN_LOSS_WINDOW = 50
@@ -43,10 +43,10 @@ class FinetuneReport:
 
 
 class Finetuner:
-    """Trains on in the shape of ``Trainer``; row i of ``neighbors`` belongs to image i.
+    """Trains backbone and heads together; row i of ``neighbors`` belongs to image i.
 
     ``models`` are the trained heads of one run (``Trainer.model``) on this backbone's features.
-    The backbone that is given is only copied.
+    A copy of the backbone is trained; the one passed in does not change.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class Finetuner:
             neighbors[:, : config.n_neighbors],
             config.batch_size,
             torch.Generator().manual_seed(config.seed),
-            torch.device("cpu"),  # where pictures are read
+            torch.device("cpu"),  # images are loaded there
         )
         window = max(_MIN_LOSS_WINDOW, -(-len(neighbors) // config.batch_size))
-        self._losses = torch.zeros(window, n_heads, device=self._device)  # a ring
+        self._losses = torch.zeros(window, n_heads, device=self._device)  # a ring buffer
         self._step = 0
 
     @property
@@ -93,7 +93,7 @@ class Finetuner:
         return self._step >= self.total_steps
 
     def run(self, n_steps: int) -> FinetuneReport:
-        """Train at most ``n_steps`` further steps and say where things stand."""
+        """Train at most ``n_steps`` further steps and return a report."""
         for _ in range(n_steps):
             if self.done:
                 break
@@ -112,15 +112,15 @@ class Finetuner:
         )
 
     def finish(self) -> tuple[Backbone, ClusterModel]:
-        """The teacher: its backbone, and its head with the lowest loss over the last epoch.
+        """Return the teacher's backbone and its head with the lowest loss over the last epoch.
 
-        The two belong together: the model fits the features of no other backbone.
+        The model works only on the features of this backbone.
         """
         backbone = with_weights(self._backbone, self._teacher.extractor.state_dict())
         return backbone, self._teacher.model(int(self._mean_losses().argmin()))
 
     def state(self) -> dict[str, Tensor]:
-        """Everything that ``load_state`` needs to go on as if nothing had happened."""
+        """Return a checkpoint for ``load_state``."""
         state = {
             "step": torch.tensor(self._step),
             "losses": self._losses,
@@ -134,59 +134,62 @@ class Finetuner:
         }
         for name, tensors in parts.items():
             state |= {f"{name}.{key}": tensor for key, tensor in tensors.items()}
-        # Clones: training goes on changing the tensors while the caller stores these.
+        # Clones: training keeps changing the tensors while the caller stores these.
         return {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Take over the state of a fine-tuner with the same images, models and settings."""
+        """Restore a checkpoint of a fine-tuner with the same images, models and settings."""
         own = self.state()
         different = own.keys() ^ state.keys()
         different |= {n for n in own.keys() & state.keys() if own[n].shape != state[n].shape}
         if different:
-            raise TemiError(f"this state is of another fine-tuner: {', '.join(sorted(different))}")
+            names = ", ".join(sorted(different))
+            raise TemiError(f"the state belongs to another fine-tuner: it differs in {names}")
         self._step = int(state["step"])
         self._losses = state["losses"].to(self._device, copy=True)
         self._log_occupancy = state["log_occupancy"].to(self._device, copy=True)
-        self._student.load_state_dict(part(state, "student"))
-        self._teacher.load_state_dict(part(state, "teacher"))
-        self._optimizer.load_state(part(state, "optimizer"), self._step)
-        self._sampler.load_state(part(state, "sampler"))
+        self._student.load_state_dict(sub_state(state, "student"))
+        self._teacher.load_state_dict(sub_state(state, "teacher"))
+        self._optimizer.load_state(sub_state(state, "optimizer"), self._step)
+        self._sampler.load_state(sub_state(state, "sampler"))
 
     def _train_step(self) -> None:
         config = self.config
         assert config.teacher_momentum is not None
-        ids, places = np.unique(self._sampler.draw().numpy(), return_inverse=True)
-        pixels = self._read(ids.tolist())  # (n, S, S, 3): an image drawn twice is read once
-        rows = torch.from_numpy(places)  # (2B,)
-        self._losses[self._step % len(self._losses)] = self._learn(pixels, rows)
-        warm = self._warmth()
-        backbone_rate = warm * config.backbone_learning_rate
-        head_rate = warm * config.head_learning_rate
+        ids, rows_of_views = np.unique(self._sampler.sample().numpy(), return_inverse=True)
+        pixels = self._load_pixels(ids.tolist())  # (n, S, S, 3): each image is loaded once
+        rows = torch.from_numpy(rows_of_views)  # (2B,)
+        self._losses[self._step % len(self._losses)] = self._backward(pixels, rows)
+        warmup = self._warmup_factor()
+        backbone_rate = warmup * config.backbone_learning_rate
+        head_rate = warmup * config.head_learning_rate
         self._optimizer.step(backbone_rate, backbone_rate, head_rate, head_rate)
         update_teacher(self._teacher, self._student, config.teacher_momentum)
         self._step += 1
 
-    def _learn(self, pixels: Tensor, rows: Tensor) -> Tensor:
-        """Collect the student's gradients over the whole batch; its losses were (H,)."""
-        pieces = list(self._pieces())
-        log_teacher = self._teach(pixels, rows, pieces)
-        weights = self._objective.weigh(agreement(log_teacher))  # (H, B)
-        losses = torch.zeros_like(self._losses[0])
-        for pairs, views in pieces:
+    def _backward(self, pixels: Tensor, rows: Tensor) -> Tensor:
+        """Accumulate the student's gradients over the whole batch; returns the losses (H,)."""
+        micro_batches = list(self._micro_batches())
+        log_teacher = self._forward_teacher(pixels, rows, micro_batches)
+        weights = self._objective.pair_weights(agreement(log_teacher))  # (H, B)
+        total = torch.zeros_like(self._losses[0])
+        for pairs, views in micro_batches:
             log_student = self._log_probs(self._student, pixels[rows[views]])  # (H, 2b, C)
-            piece = self._objective.losses(
+            losses = self._objective.losses(
                 log_student, log_teacher[:, views], self._log_occupancy, weights[:, pairs]
             )
-            share = piece * (len(pairs) / self.config.batch_size)
-            torch.autograd.backward(share.mean())
-            losses += share.detach()
-        return losses
+            losses = losses * (len(pairs) / self.config.batch_size)
+            torch.autograd.backward(losses.mean())
+            total += losses.detach()
+        return total
 
     @torch.no_grad()
-    def _teach(self, pixels: Tensor, rows: Tensor, pieces: "list[_Piece]") -> Tensor:
-        """Log-probabilities of the teacher (H, 2B, C), which also move the occupancy."""
+    def _forward_teacher(
+        self, pixels: Tensor, rows: Tensor, micro_batches: "list[_MicroBatch]"
+    ) -> Tensor:
+        """Return the teacher's log-probabilities (H, 2B, C) and update the occupancy with them."""
         firsts, seconds = [], []
-        for _, views in pieces:
+        for _, views in micro_batches:
             first, second = self._log_probs(self._teacher, pixels[rows[views]]).chunk(2, dim=1)
             firsts.append(first)
             seconds.append(second)
@@ -198,29 +201,30 @@ class Finetuner:
 
     def _log_probs(self, network: Network, pixels: Tensor) -> Tensor:
         images = self._backbone.preprocessing.normalize(pixels.to(self._device))
-        with products_in(matrix_dtype(self._backbone.precision), self._device):
+        with autocast_to(matrix_dtype(self._backbone.precision), self._device):
             log_probs: Tensor = network(images)
         return log_probs
 
-    def _pieces(self) -> "Iterator[_Piece]":
-        """Parts of a batch that fit in memory, as pairs (b,) and as the rows of both views (2b,).
+    def _micro_batches(self) -> "Iterator[_MicroBatch]":
+        """Yield parts of a batch that fit in memory: pairs (b,), and rows of both views (2b,).
 
-        Gradients of the parts add up to those of the batch, because a pair's loss needs no other
-        pair's student. SCAN's does, so its batch stays whole.
+        The gradients of the parts add up to those of the batch, because the loss of a pair does
+        not depend on the student's output for other pairs. In SCAN it does, so its batch is not
+        split.
         """
         n_pairs = self.config.batch_size
         size = n_pairs if self.config.objective == "scan" else self.config.pairs_at_once
         for pairs in torch.split(torch.arange(n_pairs), size):
             yield pairs, torch.cat([pairs, pairs + n_pairs])
 
-    def _warmth(self) -> float:
+    def _warmup_factor(self) -> float:
         assert self.config.warmup_steps is not None
         return min(1.0, (self._step + 1) / max(1, self.config.warmup_steps))
 
     def _occupancy_momentum(self) -> float:
-        """At first a plain mean of the batches seen, with the uniform start as one of them.
+        """Start with a plain mean of the batches so far, counting the uniform start as one.
 
-        The heads are trained, so they have an occupancy of their own from the first step on.
+        The heads are trained, so their occupancy is meaningful from the first step.
         """
         return min(self.config.occupancy_momentum, (self._step + 1) / (self._step + 2))
 
@@ -228,21 +232,21 @@ class Finetuner:
         seen = min(self._step, len(self._losses))
         return self._losses[: max(seen, 1)].mean(dim=0)  # (H,)
 
-    def _read(self, ids: list[int]) -> Tensor:
+    def _load_pixels(self, ids: list[int]) -> Tensor:
         pictures = self._load_images(ids)
         return read_pixels(self._backbone.preprocessing, pictures, len(ids))
 
 
-_Piece = tuple[Tensor, Tensor]
+_MicroBatch = tuple[Tensor, Tensor]
 
 
 def read_pixels(preprocessing: Preprocessing, pictures: Iterable[Picture], n: int) -> Tensor:
-    """Exactly ``n`` pictures as (n, S, S, 3) in uint8, read in threads, few of them at a time."""
+    """Load exactly ``n`` images as (n, S, S, 3) in uint8, in threads, a few at a time."""
     size = preprocessing.size
     pixels = torch.empty((n, size, size, 3), dtype=torch.uint8)
 
-    def fill(place: int, picture: Picture) -> None:
-        preprocessing.fill(pixels[place], picture() if callable(picture) else picture)
+    def fill(index: int, picture: Picture) -> None:
+        preprocessing.fill(pixels[index], picture() if callable(picture) else picture)
 
     threads = before = torch.get_num_threads()
     waiting: deque[Future[None]] = deque()
@@ -260,7 +264,9 @@ def read_pixels(preprocessing: Preprocessing, pictures: Iterable[Picture], n: in
         finally:
             for future in waiting:
                 future.cancel()
-            torch.set_num_threads(before)  # the threads' number is also the default of new ones
+            # torch.set_num_threads in a pool thread also changes the default of new threads.
+            torch.set_num_threads(before)
     if given != n:
-        raise TemiError(f"load_images gave {given if given < n else 'more'} pictures for {n} ids")
+        count = given if given < n else f"more than {n}"
+        raise TemiError(f"load_images returned {count} images for {n} ids")
     return pixels

@@ -1,1 +1,1 @@
-"""How neighbors are searched: exactly, or in the cells near a row."""
+"""Nearest-neighbor search: exact, or approximate with an inverted file (IVF) as in FAISS."""

@@ -1,4 +1,4 @@
-"""The two searches on a GPU, by faiss. No machine with a GPU has run these functions yet."""
+"""Exact and IVF search on a GPU with FAISS; not yet tested on a machine with a GPU."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,23 +8,21 @@ import faiss
 from temi.neighbors.rows import Floats, Ids
 
 _QUERY_ROWS = 65_536
-# faiss moves the candidates to the GPU in parts of this size.
+# FAISS copies the base vectors to the GPU in parts of this size.
 _BASE_BYTES = 1 << 30
 
 
 def gpu_count() -> int:
-    """Zero as well where faiss was built without GPUs."""
+    """Return the number of GPUs; 0 if FAISS was built without GPU support."""
     return int(getattr(faiss, "get_num_gpus", lambda: 0)())
 
 
-def nearest_on_gpu(
-    queries: Floats, base: Floats, count: int
-) -> Iterator[tuple[slice, Floats, Ids]]:
-    """The best ``count`` rows of ``base``, for one slice of the queries after the other."""
+def knn_on_gpu(queries: Floats, base: Floats, count: int) -> Iterator[tuple[slice, Floats, Ids]]:
+    """Yield scores and ids of the ``count`` most similar rows of ``base``, by slice of queries."""
     resources = faiss.StandardGpuResources()
     for start in range(0, len(queries), _QUERY_ROWS):
         rows = slice(start, min(start + _QUERY_ROWS, len(queries)))
-        scores, where = faiss.knn_gpu(
+        scores, ids = faiss.knn_gpu(
             resources,
             queries[rows],
             base,
@@ -32,15 +30,16 @@ def nearest_on_gpu(
             metric=faiss.METRIC_INNER_PRODUCT,
             vectorsMemoryLimit=_BASE_BYTES,
         )
-        yield rows, scores, where
+        yield rows, scores, ids
 
 
-def search_cells(
-    centroids: Floats, rows: Floats, probes: int, count: int, *, on_gpu: bool = True
+def search_ivf(
+    centroids: Floats, rows: Floats, n_probes: int, count: int, *, on_gpu: bool = True
 ) -> Iterator[tuple[slice, Ids]]:
-    """The best ``count`` rows of each row's ``probes`` nearest cells, -1 where there are fewer.
+    """Yield the ``count`` most similar rows in each row's ``n_probes`` nearest cells, padded with
+    -1, by slice of rows.
 
-    ``on_gpu`` is for tests: without it the same index answers from the CPU.
+    Tests pass ``on_gpu=False`` to search the same index on the CPU.
     """
     quantizer = faiss.IndexFlatIP(centroids.shape[1])
     quantizer.add(centroids)
@@ -49,7 +48,7 @@ def search_cells(
     if on_gpu:
         resources = faiss.StandardGpuResources()
         index = faiss.index_cpu_to_gpu(resources, 0, index)
-    index.nprobe = probes
+    index.nprobe = n_probes
     index.add(rows)
     for start in range(0, len(rows), _QUERY_ROWS):
         part = slice(start, min(start + _QUERY_ROWS, len(rows)))

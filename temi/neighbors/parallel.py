@@ -1,4 +1,4 @@
-"""Work on pieces in threads that each use one core."""
+"""Runs tasks in threads that use one core each, and counts their progress."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -9,15 +9,16 @@ from typing import TypeVar
 import faiss
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-Piece = TypeVar("Piece")
+Item = TypeVar("Item")
 Progress = Callable[[int, int], None]
+"""Called with the number of rows that are done and the total."""
 
-_SECONDS_A_REPORT = 0.2
+_REPORT_SECONDS = 0.2
 _SLICES = 8
 
 
-class Tally:
-    """Counts rows from many threads; one that shall stop learns it when it counts."""
+class ProgressCounter:
+    """Counts finished rows from many threads; after ``stop``, ``add`` raises in those threads."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.total = total
@@ -29,12 +30,12 @@ class Tally:
 
     def add(self, rows: float) -> None:
         if self._stopped:
-            raise InterruptedError("the search was given up")
+            raise InterruptedError("the search was stopped")
         with self._lock:
             self._done += rows
 
     def report(self) -> None:
-        """Silent unless something was done since: a report counts as progress."""
+        """Call ``progress`` if the count has changed: a job without new reports has stalled."""
         if self._progress is not None and self._done != self._reported:
             self._reported = self._done
             self._progress(min(round(self._done), self.total), self.total)
@@ -43,34 +44,36 @@ class Tally:
         self._stopped = True
 
 
-def run_pieces(work: Callable[[Piece], None], pieces: Sequence[Piece], tally: Tally) -> None:
-    """Call ``work`` on every piece; progress is told from the calling thread.
+def run_in_threads(
+    task: Callable[[Item], None], items: Sequence[Item], counter: ProgressCounter
+) -> None:
+    """Call ``task`` on every item; progress is reported from the calling thread.
 
-    Threads of one core each never wait for one another inside a matrix product. Where other
-    programs want the cores too, a product that waits for its slowest thread is far slower.
+    Threads with one core each never wait for each other inside a matrix product. If other
+    programs use the cores too, a product that waits for its slowest thread is far slower.
     """
-    threads = thread_count()  # asked before the limit, which counts for OpenMP as well
+    threads = thread_count()  # read before the limit, which also applies to OpenMP
     with (
         threadpool_limits(limits=1, user_api="blas"),
         ThreadPoolExecutor(threads, initializer=faiss.omp_set_num_threads, initargs=(1,)) as pool,
     ):
-        waiting = {pool.submit(work, piece) for piece in pieces}
+        pending = {pool.submit(task, item) for item in items}
         try:
-            while waiting:
-                done, waiting = wait(waiting, _SECONDS_A_REPORT, FIRST_EXCEPTION)
+            while pending:
+                done, pending = wait(pending, _REPORT_SECONDS, FIRST_EXCEPTION)
                 for future in done:
                     future.result()
-                tally.report()
+                counter.report()
         except BaseException:
-            tally.stop()
+            counter.stop()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
 def even_slices(n: int, longest: int) -> list[slice]:
-    """Slices of about one length, a multiple of eight: most often no thread rests at the end.
+    """Return slices of similar length; their number is a multiple of eight, to keep threads busy.
 
-    Not a multiple of this machine's threads: how rows are cut decides how products round.
+    It is not a multiple of this machine's threads: the slices determine how products round.
     """
     count = -(-n // (longest * _SLICES)) * _SLICES
     edges = [n * part // min(count, n) for part in range(min(count, n) + 1)]

@@ -1,8 +1,8 @@
-"""Search the cells nearest to each row, cell by cell instead of row by row.
+"""Scans the cells nearest to each row, cell by cell instead of query by query.
 
-All queries that want a cell are multiplied with its rows in one matrix product. That is several
-times faster than an index that goes from query to query, since such an index reads the rows of
-a cell anew for each of them.
+All queries that probe a cell are multiplied with its rows in one matrix product. That is several
+times faster than an index that processes one query after the other, because such an index reads
+the rows of a cell again for each query.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,127 +13,143 @@ import faiss
 import numpy as np
 
 from temi.neighbors.cells import Cells
-from temi.neighbors.gpu import gpu_count, search_cells
-from temi.neighbors.parallel import Tally, even_slices, run_pieces
+from temi.neighbors.gpu import gpu_count, search_ivf
+from temi.neighbors.parallel import ProgressCounter, even_slices, run_in_threads
 from temi.neighbors.rows import Floats, Ids, without_self
 
 _BATCH_ROWS = 65_536
-# Pairs of a query and a cell that a thread sorts at once, about 30 bytes each.
+# Pairs of a query and a cell that a thread sorts at a time, about 30 bytes each.
 _BATCH_PAIRS = 4_194_304
 # Queries and candidates of one matrix product: small enough to stay in a core's cache.
 _PRODUCT_QUERIES = 512
 _PRODUCT_ROWS = 4096
 
 
-Put = Callable[[Ids, Ids], None]
-"""Told places and, for each, the places of its neighbors."""
+Store = Callable[[Ids, Ids], None]
+"""Called with positions (B,) and the positions of their neighbors (B, k)."""
 
 
-def scan_cells(cells: Cells, k: int, probes: int, tally: Tally, *, weight: float) -> Ids:
-    """The best ``k`` other rows in the ``probes`` cells nearest to every row: (N, k).
+def scan_cells(
+    cells: Cells, k: int, n_probes: int, counter: ProgressCounter, *, weight: float
+) -> Ids:
+    """Return the ``k`` nearest other rows in the ``n_probes`` cells nearest to each row: (N, k).
 
-    A row whose cells hold fewer than ``k`` others is given more cells until none goes short.
+    For a row whose cells contain fewer than ``k`` other rows, more cells are scanned.
     """
     n = len(cells.row_at)
     found = np.empty((n, k), dtype=np.int64)
 
-    def put(places: Ids, others: Ids) -> None:
-        found[cells.row_at[places]] = cells.row_at[others]  # whatever stands at -1 is replaced
+    def store(positions: Ids, neighbors: Ids) -> None:
+        # Rows with a -1 are incomplete and are stored again later.
+        found[cells.row_at[positions]] = cells.row_at[neighbors]
 
     if gpu_count() > 0:
-        short = _scan_on_gpu(cells, k, probes, tally, weight, put)
-        _scan_until_full(cells, short, k, 4 * probes, tally, 0.0, put)
+        incomplete = _scan_on_gpu(cells, k, n_probes, counter, weight, store)
+        _scan_until_complete(cells, incomplete, k, 4 * n_probes, counter, 0.0, store)
     else:
-        _scan_until_full(cells, np.arange(n), k, probes, tally, weight, put)
+        _scan_until_complete(cells, np.arange(n), k, n_probes, counter, weight, store)
     return found
 
 
-def scan_part(cells: Cells, part: slice, k: int, probes: int, tally: Tally) -> Ids:
-    """The same for the places of one part, by the CPU: (part, k), in the order of the places."""
+def scan_part(cells: Cells, part: slice, k: int, n_probes: int, counter: ProgressCounter) -> Ids:
+    """Do the same for a slice of positions, on the CPU: (part, k), in the order of positions."""
     found = np.empty((part.stop - part.start, k), dtype=np.int64)
 
-    def put(places: Ids, others: Ids) -> None:
-        found[places - part.start] = cells.row_at[others]
+    def store(positions: Ids, neighbors: Ids) -> None:
+        found[positions - part.start] = cells.row_at[neighbors]
 
-    _scan_until_full(cells, np.arange(part.start, part.stop), k, probes, tally, 1.0, put)
+    positions = np.arange(part.start, part.stop)
+    _scan_until_complete(cells, positions, k, n_probes, counter, 1.0, store)
     return found
 
 
-def _scan_on_gpu(cells: Cells, k: int, probes: int, tally: Tally, weight: float, put: Put) -> Ids:
-    """Returns the places that go short."""
-    short = []
-    for part, near in search_cells(cells.centroids, cells.take(slice(None)), probes, k + 1):
-        places = np.arange(part.start, part.stop)
-        others = without_self(near, places)
-        put(places, others)
-        short.append(places[others[:, -1] < 0])
-        tally.add(weight * len(near))
-        tally.report()
-    return np.concatenate(short)
+def _scan_on_gpu(
+    cells: Cells, k: int, n_probes: int, counter: ProgressCounter, weight: float, store: Store
+) -> Ids:
+    """Scan all positions once; returns those with fewer than ``k`` neighbors."""
+    incomplete = []
+    for part, near in search_ivf(cells.centroids, cells.take(slice(None)), n_probes, k + 1):
+        positions = np.arange(part.start, part.stop)
+        neighbors = without_self(near, positions)
+        store(positions, neighbors)
+        incomplete.append(positions[neighbors[:, -1] < 0])
+        counter.add(weight * len(near))
+        counter.report()
+    return np.concatenate(incomplete)
 
 
-def _scan_until_full(
-    cells: Cells, places: Ids, k: int, probes: int, tally: Tally, weight: float, put: Put
+def _scan_until_complete(
+    cells: Cells,
+    positions: Ids,
+    k: int,
+    n_probes: int,
+    counter: ProgressCounter,
+    weight: float,
+    store: Store,
 ) -> None:
-    while len(places):
-        probes = min(probes, len(cells.centroids))
-        short: list[Ids] = []
+    """Scan with more and more probes until every position has ``k`` neighbors."""
+    while len(positions):
+        n_probes = min(n_probes, len(cells.centroids))
+        incomplete: list[Ids] = []
 
-        def put_others(own: Ids, near: Ids, short: list[Ids] = short) -> None:
-            others = without_self(near, own)
-            put(own, others)
-            short.append(own[others[:, -1] < 0])
+        def store_neighbors(own: Ids, near: Ids, incomplete: list[Ids] = incomplete) -> None:
+            neighbors = without_self(near, own)
+            store(own, neighbors)
+            incomplete.append(own[neighbors[:, -1] < 0])
 
-        _scan(cells, places, k + 1, probes, tally, weight, put_others)
-        places, probes, weight = np.concatenate(short), 4 * probes, 0.0
+        _scan(cells, positions, k + 1, n_probes, counter, weight, store_neighbors)
+        positions, n_probes, weight = np.concatenate(incomplete), 4 * n_probes, 0.0
 
 
 def _scan(
     cells: Cells,
-    places: Ids,
+    positions: Ids,
     count: int,
-    probes: int,
-    tally: Tally,
+    n_probes: int,
+    counter: ProgressCounter,
     weight: float,
-    put: Put,
+    store: Store,
 ) -> None:
-    longest = min(_BATCH_ROWS, max(1, _BATCH_PAIRS // probes))
+    longest = min(_BATCH_ROWS, max(1, _BATCH_PAIRS // n_probes))
+
+    def add_progress(rows: float) -> None:
+        counter.add(weight * rows)
 
     def search(batch: slice) -> None:
-        own = places[batch]
-        put(own, _search_batch(cells, own, count, probes, lambda rows: tally.add(weight * rows)))
+        own = positions[batch]
+        store(own, _search_batch(cells, own, count, n_probes, add_progress))
 
-    run_pieces(search, even_slices(len(places), longest), tally)
+    run_in_threads(search, even_slices(len(positions), longest), counter)
 
 
 def _search_batch(
-    cells: Cells, places: Ids, count: int, probes: int, done: Callable[[float], None]
+    cells: Cells, positions: Ids, count: int, n_probes: int, add_progress: Callable[[float], None]
 ) -> Ids:
-    """The best ``count`` places for each of ``places``, -1 where there are fewer: (B, count)."""
-    best = faiss.ResultHeap(len(places), count, keep_max=True)
-    for cell, wanted_by in _queries_by_cell(cells, places, probes):
+    """Return the ``count`` nearest positions of each position, padded with -1: (B, count)."""
+    best = faiss.ResultHeap(len(positions), count, keep_max=True)
+    for cell, queries in _queries_by_cell(cells, positions, n_probes):
         for first in range(cells.starts[cell], cells.starts[cell + 1], _PRODUCT_ROWS):
             ids = np.arange(first, min(first + _PRODUCT_ROWS, cells.starts[cell + 1]))
             base = cells.take(slice(first, first + len(ids)))  # (m, D)
-            for start in range(0, len(wanted_by), _PRODUCT_QUERIES):
-                subset = wanted_by[start : start + _PRODUCT_QUERIES]
-                scores = cells.take(places[subset]) @ base.T  # (q, m)
+            for start in range(0, len(queries), _PRODUCT_QUERIES):
+                subset = queries[start : start + _PRODUCT_QUERIES]
+                scores = cells.take(positions[subset]) @ base.T  # (q, m)
                 _add_scores(best, subset, scores, ids)
-        done(len(wanted_by) / probes)
+        add_progress(len(queries) / n_probes)
     best.finalize()
     found: Ids = best.I
     return found
 
 
-def _queries_by_cell(cells: Cells, places: Ids, probes: int) -> Iterator[tuple[int, Ids]]:
-    """Each cell with the queries that it is near to, as positions in ``places``."""
-    nearest = np.empty((len(places), probes), dtype=np.int16)
-    for start in range(0, len(places), _PRODUCT_ROWS):
-        queries = cells.take(places[start : start + _PRODUCT_ROWS])
-        nearest[start : start + len(queries)] = cells.nearest_cells(queries, probes)
-    pairs = nearest.ravel()  # (B * probes,)
+def _queries_by_cell(cells: Cells, positions: Ids, n_probes: int) -> Iterator[tuple[int, Ids]]:
+    """Yield each cell with the queries that probe it, as indices into ``positions``."""
+    nearest = np.empty((len(positions), n_probes), dtype=np.int16)
+    for start in range(0, len(positions), _PRODUCT_ROWS):
+        queries = cells.take(positions[start : start + _PRODUCT_ROWS])
+        nearest[start : start + len(queries)] = cells.nearest_cells(queries, n_probes)
+    pairs = nearest.ravel()  # (B * n_probes,)
     by_cell = np.argsort(pairs, kind="stable")
-    by_cell //= probes  # from the number of a pair to the number of its query
+    by_cell //= n_probes  # from the index of a pair to the index of its query
     ends = np.cumsum(np.bincount(pairs, minlength=len(cells.centroids))).tolist()
     for cell, (start, end) in enumerate(pairwise([0, *ends])):
         if end > start:

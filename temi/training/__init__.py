@@ -1,1 +1,1 @@
-"""Training of the clustering heads: objectives, heads, optimizer, sampling, the loop."""
+"""Training of the clustering heads: objectives, heads, optimizer, sampling, training loop."""

@@ -1,8 +1,8 @@
-"""Some of the heads with all that belongs to them: student, teacher, optimizer, occupancy.
+"""A group of heads with its student, teacher, optimizer and class occupancy.
 
-Heads meet only in the weight of a pair, so a step can walk over them group by group. A group's
-activations then stay in the caches of a CPU, and a run with many heads and clusters never holds
-more than one group's logits and gradients of the student.
+Heads depend on each other only through the weight of a pair, so a step can process them group by
+group. The activations of a group stay in the CPU caches, and a run with many heads and clusters
+holds the student's logits and gradients of one group at a time.
 """
 
 import copy
@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 
 from temi.config import TrainConfig
-from temi.precision import matrix_dtype, products_in
+from temi.precision import autocast_to, matrix_dtype
 from temi.training.heads import Heads, update_teacher
 from temi.training.objectives import Objective
 from temi.training.objectives.teacher import uniform_log_occupancy, update_log_occupancy
 from temi.training.optimizer import RestorableAdamW
 
-# A CPU's cores share the groups, so there must be many of about one size; two heads at a time
-# are as fast as more. A GPU takes as many as its memory holds next to everything else, counted in
-# numbers of the widest activation.
+# The groups are distributed over the cores of a CPU, so there must be many of similar size; two
+# heads per group are as fast as more. A GPU takes as many heads as fit into its memory beside the
+# rest of the run, counted in elements of the widest activation.
 _CPU_HEADS = 2
 _GPU_ACTIVATIONS = 200_000_000
 
@@ -46,8 +46,8 @@ def new_heads(config: TrainConfig, n_heads: int, dim: int, generator: torch.Gene
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
-    """What is the same for all groups in one step."""
+class StepInputs:
+    """The inputs of a training step that all groups share."""
 
     views: Tensor  # (2B, P)
     objective: Objective
@@ -77,31 +77,31 @@ class HeadGroup:
         self._log_occupancy = uniform_log_occupancy(n_heads, config.n_clusters).to(device)
 
     @torch.no_grad()
-    def teach(self, views: Tensor) -> Tensor:
-        """Log-probabilities of the teacher (h, 2B, C), which also move the occupancy."""
+    def forward_teacher(self, views: Tensor) -> Tensor:
+        """Return the teacher's log-probabilities (h, 2B, C) and update the occupancy with them."""
         log_teacher = self._log_probs(self.teacher, views)
         self._log_occupancy = update_log_occupancy(
             self._log_occupancy, log_teacher, self._config.occupancy_momentum
         )
         return log_teacher
 
-    def learn(self, log_teacher: Tensor, weight: Tensor, *, step: Step) -> Tensor:
-        """One step of the student and, behind it, the teacher; the losses were (h,)."""
+    def train_student(self, log_teacher: Tensor, weight: Tensor, *, step: StepInputs) -> Tensor:
+        """Update the student by one optimizer step, then the teacher; returns the losses (h,)."""
         log_student = self._log_probs(self.student, step.views)  # (h, 2B, C)
         losses = step.objective.losses(log_student, log_teacher, self._log_occupancy, weight)
-        # The total is the mean over all heads, of which this group holds only some.
+        # The total loss is the mean over all heads, not only over the heads of this group.
         torch.autograd.backward(losses.sum() / self._config.n_heads)
         self._optimizer.step(step.learning_rate, step.learning_rate)
         update_teacher(self.teacher, self.student, step.teacher_momentum)
         return losses.detach()
 
     def _log_probs(self, heads: Heads, views: Tensor) -> Tensor:
-        with products_in(self._dtype, self._device):
+        with autocast_to(self._dtype, self._device):
             logits: Tensor = heads(views)
         return logits.float().div_(self._config.temperature).log_softmax(dim=-1)
 
     def state(self) -> dict[str, Tensor]:
-        """Tensors that begin with the axis of heads, so that groups can be joined."""
+        """Return tensors whose first axis is the heads, so that groups can be concatenated."""
         parts: dict[str, Mapping[str, Tensor]] = {
             "student": dict(self.student.named_parameters()),
             "teacher": dict(self.teacher.named_parameters()),
@@ -112,30 +112,30 @@ class HeadGroup:
 
     @torch.no_grad()
     def load_state(self, state: Mapping[str, Tensor], step: int) -> None:
-        self.student.load_state_dict(part(state, "student"))
-        self.teacher.load_state_dict(part(state, "teacher"))
-        self._optimizer.load_state(part(state, "optimizer"), step)
+        self.student.load_state_dict(sub_state(state, "student"))
+        self.teacher.load_state_dict(sub_state(state, "teacher"))
+        self._optimizer.load_state(sub_state(state, "optimizer"), step)
         self._log_occupancy = state["log_occupancy"].to(self._device, copy=True)
 
 
-def join_states(groups: list[HeadGroup]) -> dict[str, Tensor]:
-    """One state of all heads, the same however they are grouped."""
+def concat_states(groups: list[HeadGroup]) -> dict[str, Tensor]:
+    """Return one state of all heads, which does not depend on how they are grouped."""
     states = [group.state() for group in groups]
     return {name: torch.cat([state[name] for state in states]) for name in states[0]}
 
 
-def part(state: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
-    """The tensors under ``name.``, without that prefix."""
+def sub_state(state: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+    """Return the tensors whose names start with ``name.``, without that prefix."""
     prefix = f"{name}."
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
-def split_state(groups: list[HeadGroup], state: Mapping[str, Tensor], step: int) -> None:
-    """Hand the state of all heads out to the groups."""
-    used = dict.fromkeys(groups[0].state(), 0)
+def load_states(groups: list[HeadGroup], state: Mapping[str, Tensor], step: int) -> None:
+    """Split a state of ``concat_states`` and load each group's part of it."""
+    offsets = dict.fromkeys(groups[0].state(), 0)
     for group in groups:
-        mine = {}
+        own = {}
         for name, tensor in group.state().items():
-            mine[name] = state[name][used[name] : used[name] + len(tensor)]
-            used[name] += len(tensor)
-        group.load_state(mine, step)
+            own[name] = state[name][offsets[name] : offsets[name] + len(tensor)]
+            offsets[name] += len(tensor)
+        group.load_state(own, step)

@@ -1,4 +1,4 @@
-"""Which process of a run trains which heads."""
+"""The partition of the heads over the processes of a training run."""
 
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -11,8 +11,11 @@ from temi.errors import InvalidConfig
 from temi.training.head_groups import heads_per_group
 
 
-def most_processes(config: TrainConfig, device: torch.device) -> int:
-    """How many can share the heads. On a CPU no group is cut, so that the bits stay the same."""
+def max_processes(config: TrainConfig, device: torch.device) -> int:
+    """The most processes that can train these heads.
+
+    On a CPU a group of heads is never split, so that the results stay bit-identical.
+    """
     if device.type == "cpu":
         return -(-config.n_heads // heads_per_group(config, device))
     return config.n_heads
@@ -20,51 +23,54 @@ def most_processes(config: TrainConfig, device: torch.device) -> int:
 
 @dataclass(frozen=True)
 class HeadPartition:
-    """Each process has some groups of heads that follow each other; this one has ``rank``."""
+    """Each process trains consecutive groups of heads; this process has number ``rank``."""
 
     rank: int
-    groups: tuple[tuple[int, ...], ...]  # sizes of the groups of every process
+    group_sizes: tuple[tuple[int, ...], ...]  # of every process: heads in each of its groups
 
     @classmethod
     def of(
-        cls, config: TrainConfig, device: torch.device, *, rank: int, processes: int
+        cls, config: TrainConfig, device: torch.device, *, rank: int, world_size: int
     ) -> "HeadPartition":
-        if processes > config.n_heads:
-            raise InvalidConfig("n_heads", f"{processes} processes need a head each")
+        if world_size > config.n_heads:
+            raise InvalidConfig(
+                "n_heads", f"{config.n_heads} heads cannot be split over {world_size} processes"
+            )
         size = heads_per_group(config, device)
-        if -(-config.n_heads // size) < processes:
-            size = config.n_heads // processes
+        if -(-config.n_heads // size) < world_size:
+            size = config.n_heads // world_size
         sizes = [min(size, config.n_heads - done) for done in range(0, config.n_heads, size)]
-        # The last process gets one more group, if any does: the last group is the smallest.
-        bounds = [len(sizes) * process // processes for process in range(processes + 1)]
+        # The last process gets the extra group, if there is one: the last group is the smallest.
+        bounds = [len(sizes) * process // world_size for process in range(world_size + 1)]
         return cls(rank, tuple(tuple(sizes[first:end]) for first, end in pairwise(bounds)))
 
     @property
-    def heads(self) -> list[int]:
-        """How many heads each process has."""
-        return [sum(sizes) for sizes in self.groups]
+    def heads_per_rank(self) -> list[int]:
+        """The number of heads of each process."""
+        return [sum(sizes) for sizes in self.group_sizes]
 
     @property
-    def mine(self) -> slice:
+    def local_heads(self) -> slice:
         """The heads of this process."""
-        bounds = [0, *accumulate(self.heads)]
+        bounds = [0, *accumulate(self.heads_per_rank)]
         return slice(bounds[self.rank], bounds[self.rank + 1])
 
-    def find(self, head: int) -> tuple[int, int, int]:
-        """Process, group within it, place within that."""
-        for process, sizes in enumerate(self.groups):
+    def locate(self, head: int) -> tuple[int, int, int]:
+        """Return the process of a head, its group there, and its index in the group."""
+        for process, sizes in enumerate(self.group_sizes):
             for group, size in enumerate(sizes):
                 if head < size:
                     return process, group, head
                 head -= size
         raise IndexError(head)
 
-    def rows(self, whole: Tensor) -> Tensor:
-        """Those of this process's heads, of a tensor that begins with the axis of all heads."""
-        rows_a_head = len(whole) // sum(self.heads)
-        return whole[self.mine.start * rows_a_head : self.mine.stop * rows_a_head]
+    def local_rows(self, full: Tensor) -> Tensor:
+        """The rows of this process in a tensor whose first axis covers all heads."""
+        rows_per_head = len(full) // sum(self.heads_per_rank)
+        heads = self.local_heads
+        return full[heads.start * rows_per_head : heads.stop * rows_per_head]
 
-    def whole_shape(self, mine: Tensor) -> tuple[int, ...]:
-        """Of the tensor that ``rows`` would take this one from."""
-        rows_a_head = len(mine) // self.heads[self.rank]
-        return (rows_a_head * sum(self.heads), *mine.shape[1:])
+    def full_shape(self, local: Tensor) -> tuple[int, ...]:
+        """The shape of the tensor over all heads that ``local`` is this process's part of."""
+        rows_per_head = len(local) // self.heads_per_rank[self.rank]
+        return (rows_per_head * sum(self.heads_per_rank), *local.shape[1:])

@@ -1,8 +1,8 @@
-"""Independent work side by side on a CPU, each piece on cores of its own.
+"""A thread pool for independent tasks on a CPU, with one core for each task.
 
-Cores that share every matrix product wait for each other after each one, and wait long when
-another process has taken one of them. Pieces that meet only at the end of a step do not. A piece
-always has one core, so the results are the same bits on any number of cores.
+Threads that share a matrix product synchronize after every product, which is slow when another
+process uses one of the cores. Independent tasks synchronize only at the end of a training step.
+Each task uses exactly one core, so the results are bit-identical for any number of cores.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,19 +17,21 @@ Result = TypeVar("Result")
 
 
 class HeadThreadPool:
-    def __init__(self, n_pieces: int, device: torch.device) -> None:
+    """Runs head groups in parallel on a CPU; on a GPU, one after the other."""
+
+    def __init__(self, n_tasks: int, device: torch.device) -> None:
         self._on_cpu = device.type == "cpu"
-        self.count = max(1, min(n_pieces, torch.get_num_threads() if self._on_cpu else 1))
+        self.n_threads = max(1, min(n_tasks, torch.get_num_threads() if self._on_cpu else 1))
         self._pool = (
-            ThreadPoolExecutor(self.count, "lane", torch.set_num_threads, (1,))
-            if self.count > 1
+            ThreadPoolExecutor(self.n_threads, "heads", torch.set_num_threads, (1,))
+            if self.n_threads > 1
             else None
         )
 
-    def map(self, work: Callable[..., Result], *pieces: Iterable[Any]) -> list[Result]:
-        """``work`` on every piece; the results in the order of the pieces."""
-        # What a lane sets for itself is also the default of threads that start later.
+    def map(self, function: Callable[..., Result], *iterables: Iterable[Any]) -> list[Result]:
+        """Apply ``function`` to every item, like ``Executor.map``; results keep the order."""
+        # torch.set_num_threads in a pool thread also changes the default of later threads.
         with torch_threads(1 if self._on_cpu else torch.get_num_threads()):
             if self._pool is None:
-                return [work(*piece) for piece in zip(*pieces, strict=True)]
-            return list(self._pool.map(work, *pieces))
+                return [function(*args) for args in zip(*iterables, strict=True)]
+            return list(self._pool.map(function, *iterables))

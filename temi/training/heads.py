@@ -27,25 +27,25 @@ class Heads(nn.Module):
         super().__init__()
         self.n_heads = n_heads
         self.hidden_dim = hidden_dim
-        # The first layers of all heads lie side by side: one (B, D) x (D, H * hidden) product.
+        # The first layers of all heads are stacked: one (B, D) x (D, H * hidden) product.
         self.w1 = nn.Parameter(torch.empty(n_heads * hidden_dim, dim))
         self.b1 = nn.Parameter(torch.zeros(n_heads * hidden_dim))
         self.w2 = nn.Parameter(torch.empty(n_heads, hidden_dim, bottleneck_dim))
         self.b2 = nn.Parameter(torch.zeros(n_heads, 1, bottleneck_dim))
         self.direction = nn.Parameter(torch.empty(n_heads, bottleneck_dim, n_clusters))
-        # Magnitude 1 makes the first logits cosines, whatever the bottleneck's size.
+        # With magnitude 1 the initial logits are cosines for any size of the bottleneck.
         self.magnitude = nn.Parameter(torch.ones(n_heads, 1, n_clusters))
-        for head in range(n_heads):  # head by head: a seed means the same heads however grouped
-            self._start(head, generator)
+        for head in range(n_heads):  # one by one: a seed gives the same heads for any grouping
+            self._initialize(head, generator)
 
-    def _start(self, head: int, generator: torch.Generator | None) -> None:
+    def _initialize(self, head: int, generator: torch.Generator | None) -> None:
         rows = slice(head * self.hidden_dim, (head + 1) * self.hidden_dim)
         with torch.no_grad():
             for weight in (self.w1[rows], self.w2[head], self.direction[head]):
                 nn.init.trunc_normal_(weight, std=INIT_STD, generator=generator)
 
     def prototypes(self) -> Tensor:
-        """Effective weight of the last layer: unit columns times their magnitudes."""
+        """Return the weight of the last layer: unit columns times their magnitudes."""
         return normalize(self.direction, dim=1) * self.magnitude  # (H, bottleneck, C)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -55,15 +55,16 @@ class Heads(nn.Module):
         return torch.bmm(normalize(bottleneck, dim=-1), self.prototypes())  # (H, B, C)
 
     def decayed(self) -> list[nn.Parameter]:
-        """Weights, which an optimizer keeps small; the others are ``undecayed``."""
+        """Return the parameters with weight decay: the weights."""
         return [self.w1, self.w2, self.direction]
 
     def undecayed(self) -> list[nn.Parameter]:
+        """Return the parameters without weight decay: biases and magnitudes."""
         return [self.b1, self.b2, self.magnitude]
 
 
 @torch.no_grad()
 def update_teacher(teacher: nn.Module, student: nn.Module, momentum: float) -> None:
-    """teacher <- momentum * teacher + (1 - momentum) * student, parameter by parameter."""
-    for mine, theirs in zip(teacher.parameters(), student.parameters(), strict=True):
-        mine.lerp_(theirs, 1.0 - momentum)
+    """Update the moving average: teacher <- momentum * teacher + (1 - momentum) * student."""
+    for average, parameter in zip(teacher.parameters(), student.parameters(), strict=True):
+        average.lerp_(parameter, 1.0 - momentum)

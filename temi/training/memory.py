@@ -1,59 +1,59 @@
-"""How much memory a training will take, estimated before it starts.
+"""Estimates the memory of a training run before it starts.
 
-A pure function of the settings and the size of the set: neither this machine's memory nor its
-load decides it. Checked against real processes by `benchmarks/training_memory.py`. Files that are
-only mapped (features, neighbors) are not counted, because the system drops their pages when it
-needs the room.
+The estimate depends only on the settings and the size of the set, not on the memory or load of
+this machine. `benchmarks/training_memory.py` compares it with real processes. Memory-mapped files
+(features, neighbors) are not counted, because the operating system drops their pages when memory
+is short.
 """
 
 from dataclasses import dataclass
 
 from temi.config import TrainConfig
 
-# Prepared rows up to this size are kept in memory, others are prepared for each batch. A fixed
-# size, not a share of this machine's memory: the same run rounds the same everywhere.
+# Transformed rows up to this size are kept in memory; larger sets are transformed per batch. A
+# fixed size, not a share of this machine's memory: a run rounds the same on every machine.
 RESIDENT_BYTES = 4 << 30
 _FLOAT = 4
 _PROCESS = 800 << 20  # Python with torch, faiss and scikit-learn, before any work
 # Student, teacher, and the two averages of the optimizer.
 _TRAINED_COPIES = 4
-# A checkpoint is collected over all heads, cloned, and written as one file.
+# A checkpoint is gathered over all heads, cloned, and written as one file.
 _CHECKPOINT_COPIES = 3 * _TRAINED_COPIES
-# Logits, probabilities, and what the gradient needs of them, of the student of one group.
+# Logits, probabilities and the tensors saved for the backward pass, of one group's student.
 _ACTIVATIONS = 6
-_GROUP_HEADS = 2  # heads whose student is computed at once, on a CPU
-_GROUPS_AT_ONCE = 4  # one a core; machines with more cores take more than is estimated
-_BYTES_A_ROW = 64  # which pairs an epoch draws
-_COVARIANCES = 4  # in double precision, while the principal directions are found
+_GROUP_HEADS = 2  # heads per group on a CPU
+_PARALLEL_GROUPS = 4  # one per core; machines with more cores use more than the estimate
+_BYTES_PER_ROW = 64  # the sampled pairs of an epoch
+_COVARIANCES = 4  # in double precision, while the principal directions are computed
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryEstimate:
-    """Bytes by what they are for."""
+    """Bytes by purpose."""
 
     process: int
     parameters: int
     rows: int
-    step: int  # teachers and students of one step
+    step: int  # activations of teachers and students in one step
     checkpoint: int
 
     @property
     def total(self) -> int:
-        """At the peak: no checkpoint is made during a step."""
+        """The peak; checkpoints and steps never overlap."""
         return self.process + self.parameters + self.rows + max(self.step, self.checkpoint)
 
 
 def estimate_memory(config: TrainConfig, n_images: int, feature_dim: int) -> MemoryEstimate:
-    """Of one training in one process on a CPU."""
+    """Estimate the memory of one training run in one process on a CPU."""
     config = config.resolve(n_images)
     dim = min(config.projection_dim or feature_dim, feature_dim)
-    one_copy = _FLOAT * config.n_heads * _parameters_of_head(config, dim)
+    one_copy = _FLOAT * config.n_heads * _parameters_per_head(config, dim)
     resident = _FLOAT * n_images * dim
     return MemoryEstimate(
         process=_PROCESS,
         parameters=_TRAINED_COPIES * one_copy,
         rows=(resident if resident <= RESIDENT_BYTES else 0)
-        + _BYTES_A_ROW * n_images
+        + _BYTES_PER_ROW * n_images
         + _COVARIANCES * 8 * feature_dim**2,
         step=_step_bytes(config),
         checkpoint=_CHECKPOINT_COPIES * one_copy,
@@ -61,16 +61,16 @@ def estimate_memory(config: TrainConfig, n_images: int, feature_dim: int) -> Mem
 
 
 def _step_bytes(config: TrainConfig) -> int:
-    """The teachers' probabilities of all heads, and the students of the groups at work."""
+    """The teachers' probabilities of all heads, and the students of the parallel groups."""
     assert config.batch_size is not None
     views = 2 * config.batch_size
-    taught = config.n_heads * views * config.n_clusters
-    at_work = min(config.n_heads, _GROUP_HEADS * _GROUPS_AT_ONCE)
+    teachers = config.n_heads * views * config.n_clusters
+    n_students = min(config.n_heads, _GROUP_HEADS * _PARALLEL_GROUPS)
     activations = views * (_ACTIVATIONS * config.n_clusters + 4 * config.hidden_dim)
     prototypes = 4 * config.bottleneck_dim * config.n_clusters
-    return _FLOAT * (taught + at_work * (activations + prototypes))
+    return _FLOAT * (teachers + n_students * (activations + prototypes))
 
 
-def _parameters_of_head(config: TrainConfig, dim: int) -> int:
+def _parameters_per_head(config: TrainConfig, dim: int) -> int:
     hidden, bottleneck = config.hidden_dim, config.bottleneck_dim
     return (dim + 1) * hidden + (hidden + 1) * bottleneck + (bottleneck + 1) * config.n_clusters

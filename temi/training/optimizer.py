@@ -1,4 +1,4 @@
-"""AdamW with a state that can be stored and restored bit for bit."""
+"""AdamW whose state can be stored and restored exactly."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ Part = tuple[list[nn.Parameter], float]
 
 class RestorableAdamW:
     def __init__(self, module: nn.Module, parts: Sequence[Part]) -> None:
-        """``parts`` are all parameters of the module."""
+        """``parts`` must cover all parameters of the module."""
         self._named = dict(module.named_parameters())
         groups = [{"params": params, "weight_decay": decay} for params, decay in parts]
         self._adam = torch.optim.AdamW(groups, betas=(0.9, 0.999), fused=True)
@@ -25,14 +25,14 @@ class RestorableAdamW:
             }
 
     def step(self, *learning_rates: float) -> None:
-        """Follow the gradients that were collected, with a rate for each part, and drop them."""
+        """Apply the accumulated gradients with a learning rate for each part, and clear them."""
         for group, rate in zip(self._adam.param_groups, learning_rates, strict=True):
             group["lr"] = rate
         self._adam.step()
         self._adam.zero_grad(set_to_none=True)
 
     def state(self) -> dict[str, Tensor]:
-        """The averages of every parameter, shaped like it; the step is the caller's to keep."""
+        """Return the moments of every parameter, in its shape; the caller stores the step."""
         return {
             f"{name}.{slot}": self._adam.state[parameter][slot]
             for name, parameter in self._named.items()

@@ -1,9 +1,8 @@
-"""Heads shared out over several processes, usually one a GPU.
+"""Collective operations between the processes of a training run, usually one process per GPU.
 
-All processes draw the same pairs in the same order and train some of the heads each. What heads
-need of each other goes round once a step: how far each teacher trusts each pair. It goes round
-head by head and is averaged in the order of the heads, so the number of processes changes no bit
-of the average.
+Every process draws the same pairs in the same order and trains its own part of the heads. The
+heads exchange one thing per step: each teacher's weight for each pair. The weights are gathered
+per head and averaged in head order, so the average is bit-identical for any number of processes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,111 +16,120 @@ from torch import Tensor
 class ProcessGroup(Protocol):
     """The processes of a run. All of them make the same calls in the same order.
 
-    ``heads`` says how many heads each process has; tensors begin with the axis of heads.
+    Gathered tensors have the heads as their first axis; ``heads_per_rank`` is the number of heads
+    of each process.
     """
 
     rank: int
-    size: int
+    world_size: int
 
-    def join(self, mine: Tensor, heads: Sequence[int]) -> Tensor:
-        """The rows of all processes, in every process, on the device of ``mine``."""
+    def all_gather(self, local: Tensor, heads_per_rank: Sequence[int]) -> Tensor:
+        """Concatenate the rows of all processes, in every process, on the device of ``local``."""
         ...
 
-    def join_on_cpu(self, mine: Tensor, heads: Sequence[int]) -> Tensor:
-        """The same for decisions: what follows from it is the same on every kind of device."""
+    def all_gather_on_cpu(self, local: Tensor, heads_per_rank: Sequence[int]) -> Tensor:
+        """Like ``all_gather``, on the CPU: decisions then do not depend on the kind of device."""
         ...
 
-    def collect(self, mine: Mapping[str, Tensor], heads: Sequence[int]) -> dict[str, Tensor]:
-        """The rows of all processes in process 0; nothing in the others."""
+    def gather(
+        self, local: Mapping[str, Tensor], heads_per_rank: Sequence[int]
+    ) -> dict[str, Tensor]:
+        """Concatenate the rows of all processes in process 0; returns {} in the others."""
         ...
 
-    def share(self, tensors: Mapping[str, Tensor], source: int = 0) -> dict[str, Tensor]:
-        """What process ``source`` has given, in every process; the others give nothing."""
+    def broadcast(self, tensors: Mapping[str, Tensor], src: int = 0) -> dict[str, Tensor]:
+        """Return the tensors of process ``src`` in every process; the others pass {}."""
         ...
 
 
 class SingleProcess:
-    """The only process of a run."""
+    """The process group of a run with one process."""
 
     rank = 0
-    size = 1
+    world_size = 1
 
-    def join(self, mine: Tensor, heads: Sequence[int]) -> Tensor:  # noqa: ARG002
-        return mine
+    def all_gather(self, local: Tensor, heads_per_rank: Sequence[int]) -> Tensor:  # noqa: ARG002
+        return local
 
-    def join_on_cpu(self, mine: Tensor, heads: Sequence[int]) -> Tensor:  # noqa: ARG002
-        return mine
+    def all_gather_on_cpu(self, local: Tensor, heads_per_rank: Sequence[int]) -> Tensor:  # noqa: ARG002
+        return local
 
-    def collect(
+    def gather(
         self,
-        mine: Mapping[str, Tensor],
-        heads: Sequence[int],  # noqa: ARG002
+        local: Mapping[str, Tensor],
+        heads_per_rank: Sequence[int],  # noqa: ARG002
     ) -> dict[str, Tensor]:
-        return dict(mine)
+        return dict(local)
 
-    def share(
+    def broadcast(
         self,
         tensors: Mapping[str, Tensor],
-        source: int = 0,  # noqa: ARG002
+        src: int = 0,  # noqa: ARG002
     ) -> dict[str, Tensor]:
         return dict(tensors)
 
 
 class TorchProcessGroup:
-    """The processes of ``torch.distributed.init_process_group``, however they were started."""
+    """The default group of ``torch.distributed``; call ``init_process_group`` first."""
 
     def __init__(self) -> None:
         self.rank = dist.get_rank()
-        self.size = dist.get_world_size()
-        # States are larger than a GPU has room for next to a run: they travel between CPUs.
+        self.world_size = dist.get_world_size()
+        # States do not fit on a GPU beside the run itself, so they are sent between CPUs.
         cpu_only = dist.get_backend() == "gloo"
         group = dist.group.WORLD if cpu_only else dist.new_group(backend="gloo")
-        assert isinstance(group, dist.ProcessGroup)  # which every process is a member of
+        assert isinstance(group, dist.ProcessGroup)  # every process is a member of it
         self._cpu_group = group
 
-    def join(self, mine: Tensor, heads: Sequence[int]) -> Tensor:
-        return self._join(mine, heads, dist.group.WORLD)
+    def all_gather(self, local: Tensor, heads_per_rank: Sequence[int]) -> Tensor:
+        return self._all_gather(local, heads_per_rank, dist.group.WORLD)
 
-    def join_on_cpu(self, mine: Tensor, heads: Sequence[int]) -> Tensor:
-        return self._join(mine.cpu(), heads, self._cpu_group)
+    def all_gather_on_cpu(self, local: Tensor, heads_per_rank: Sequence[int]) -> Tensor:
+        return self._all_gather(local.cpu(), heads_per_rank, self._cpu_group)
 
-    def collect(self, mine: Mapping[str, Tensor], heads: Sequence[int]) -> dict[str, Tensor]:
+    def gather(
+        self, local: Mapping[str, Tensor], heads_per_rank: Sequence[int]
+    ) -> dict[str, Tensor]:
         if self.rank > 0:
-            for tensor in mine.values():
+            for tensor in local.values():
                 dist.send(tensor.detach().cpu().contiguous(), dst=0, group=self._cpu_group)
             return {}
         return {
-            name: torch.cat([tensor.detach().cpu(), *self._receive(tensor, heads)])
-            for name, tensor in mine.items()
+            name: torch.cat([tensor.detach().cpu(), *self._receive(tensor, heads_per_rank)])
+            for name, tensor in local.items()
         }
 
-    def share(self, tensors: Mapping[str, Tensor], source: int = 0) -> dict[str, Tensor]:
-        told = [{name: (tuple(t.shape), t.dtype) for name, t in tensors.items()}]
-        dist.broadcast_object_list(told, src=source, group=self._cpu_group)
-        shared = {}
-        for name, (shape, dtype) in told[0].items():
-            given = self.rank == source
-            buffer = tensors[name].cpu().contiguous() if given else torch.empty(shape, dtype=dtype)
-            dist.broadcast(buffer, src=source, group=self._cpu_group)
-            shared[name] = buffer
-        return shared
+    def broadcast(self, tensors: Mapping[str, Tensor], src: int = 0) -> dict[str, Tensor]:
+        specs = [{name: (tuple(t.shape), t.dtype) for name, t in tensors.items()}]
+        dist.broadcast_object_list(specs, src=src, group=self._cpu_group)
+        received = {}
+        for name, (shape, dtype) in specs[0].items():
+            is_source = self.rank == src
+            buffer = (
+                tensors[name].cpu().contiguous() if is_source else torch.empty(shape, dtype=dtype)
+            )
+            dist.broadcast(buffer, src=src, group=self._cpu_group)
+            received[name] = buffer
+        return received
 
-    def _join(self, mine: Tensor, heads: Sequence[int], group: dist.ProcessGroup | None) -> Tensor:
-        most = max(heads)  # all must send alike: those with fewer heads fill up
-        sent = mine.new_zeros((most, *mine.shape[1:]))
-        sent[: len(mine)] = mine
-        received = mine.new_empty((self.size * most, *mine.shape[1:]))
+    def _all_gather(
+        self, local: Tensor, heads_per_rank: Sequence[int], group: dist.ProcessGroup | None
+    ) -> Tensor:
+        longest = max(heads_per_rank)  # all_gather needs equal shapes, so shorter ones are padded
+        sent = local.new_zeros((longest, *local.shape[1:]))
+        sent[: len(local)] = local
+        received = local.new_empty((self.world_size * longest, *local.shape[1:]))
         dist.all_gather_into_tensor(received, sent, group=group)
-        rows = torch.split(received, most)
-        return torch.cat([part[:count] for part, count in zip(rows, heads, strict=True)])
+        padded = torch.split(received, longest)
+        return torch.cat([rows[:n] for rows, n in zip(padded, heads_per_rank, strict=True)])
 
-    def _receive(self, like: Tensor, heads: Sequence[int]) -> list[Tensor]:
-        """The others' parts of a tensor, of which this process has given ``like``."""
-        rows_a_head = len(like) // heads[0]
-        parts = []
-        for rank in range(1, self.size):
-            shape = (rows_a_head * heads[rank], *like.shape[1:])
-            part = torch.empty(shape, dtype=like.dtype)
-            dist.recv(part, src=rank, group=self._cpu_group)
-            parts.append(part)
-        return parts
+    def _receive(self, local: Tensor, heads_per_rank: Sequence[int]) -> list[Tensor]:
+        """Receive the rows of the other processes that belong to the same tensor as ``local``."""
+        rows_per_head = len(local) // heads_per_rank[0]
+        received = []
+        for rank in range(1, self.world_size):
+            shape = (rows_per_head * heads_per_rank[rank], *local.shape[1:])
+            rows = torch.empty(shape, dtype=local.dtype)
+            dist.recv(rows, src=rank, group=self._cpu_group)
+            received.append(rows)
+        return received

@@ -1,7 +1,7 @@
-"""Training in the informative subspace of the features.
+"""Principal directions, to train the heads in fewer dimensions.
 
-Heads trained on z = V^T x are folded back to heads on x by w1 <- V w1: the result is the
-ordinary architecture on all D dimensions, at a fraction of the cost of training there.
+Heads trained on z = V^T x become heads on x by w1 <- V w1: the result is the ordinary
+architecture on all D dimensions, at a fraction of the training cost.
 """
 
 from collections import deque
@@ -21,16 +21,16 @@ Matrix = npt.NDArray[np.float64]
 def principal_directions(
     features: npt.NDArray[np.floating], standardizer: Standardizer, n_directions: int
 ) -> npt.NDArray[np.float32]:
-    """Orthonormal directions of largest variance of the standardized features: (D, P).
+    """Return the orthonormal directions of largest variance of the standardized features: (D, P).
 
-    Every product has one core, and the sign is fixed: cores that share a product round it
-    differently, and a flipped direction is another start of training.
+    Every product uses one core and the signs are fixed: a product on several cores rounds
+    differently, and a flipped direction changes the initial heads.
     """
     dim = features.shape[1]
     covariance = np.zeros((dim, dim))
     with threadpool_limits(limits=1, user_api="blas"):
-        for part in _covariances(features, standardizer):
-            covariance += part
+        for block in _covariances(features, standardizer):
+            covariance += block
         _, directions = np.linalg.eigh(covariance)  # ascending
     directions = directions[:, ::-1][:, :n_directions]
     largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[None], axis=0)
@@ -40,10 +40,10 @@ def principal_directions(
 def _covariances(
     features: npt.NDArray[np.floating], standardizer: Standardizer
 ) -> Iterator[Matrix]:
-    """Those of the chunks, in their order, a few at a time: (D, D) each."""
+    """Yield the covariance (D, D) of each chunk in order, computing a few in parallel."""
 
     def product(rows: slice) -> Matrix:
-        # In float64: what another processor's order of adding changes is then lost in the end.
+        # In float64: the effect of the summation order then vanishes in the float32 result.
         block = standardizer.apply(features[rows]).astype(np.float64)
         return block.T @ block
 

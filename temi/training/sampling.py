@@ -1,4 +1,4 @@
-"""Which pairs a step sees."""
+"""Samples the pairs (x, x') of each training step."""
 
 from collections.abc import Mapping
 
@@ -12,11 +12,11 @@ from temi.standardize import chunks
 
 
 class PairSampler:
-    """Every image once an epoch in random order, each with a uniform draw from its neighbors.
+    """Samples every image once per epoch in random order, with a uniformly drawn neighbor.
 
-    Epochs follow each other without a gap: a batch may end one shuffle and begin the next, so
-    no image is ever dropped and a set smaller than a batch simply repeats within it. An entry of
-    -1 is no neighbor; rows hold their neighbors first. Images without any are never drawn.
+    A batch may contain the end of one epoch and the start of the next, so no image is dropped, and
+    a set smaller than a batch repeats within it. In ``neighbors``, -1 means "no neighbor" and must
+    come after the real neighbors of its row. Images without neighbors are never sampled.
     """
 
     def __init__(
@@ -30,49 +30,49 @@ class PairSampler:
         self._counts = _count_neighbors(neighbors)  # (N,)
         self._paired = torch.from_numpy(np.flatnonzero(self._counts))
         if len(self._paired) == 0:
-            raise TemiError("no image has a neighbor to be paired with")
+            raise TemiError("no image has a neighbor, so there are no pairs to train on")
         self._batch_size = batch_size
         self._generator = generator
         self._device = device
-        self._before_epoch = generator.get_state()  # to draw the current epoch once more
+        self._rng_state = generator.get_state()  # at the start of the epoch, to draw it again
         self._epoch = torch.empty((2, 0), dtype=torch.int64, device=device)
         self._position = 0
 
-    def draw(self) -> Tensor:
-        """Ids of B images, then ids of their B partners: (2B,), on the device."""
-        pieces, missing = [], self._batch_size
+    def sample(self) -> Tensor:
+        """Return the ids of B images, then those of their B neighbors: (2B,), on the device."""
+        blocks, missing = [], self._batch_size
         while missing > 0:
             if self._position == self._epoch.shape[1]:
                 self._draw_epoch()
-            piece = self._epoch[:, self._position : self._position + missing]
-            pieces.append(piece)
-            self._position += piece.shape[1]
-            missing -= piece.shape[1]
-        return torch.cat(pieces, dim=1).reshape(-1)
+            block = self._epoch[:, self._position : self._position + missing]
+            blocks.append(block)
+            self._position += block.shape[1]
+            missing -= block.shape[1]
+        return torch.cat(blocks, dim=1).reshape(-1)
 
     def _draw_epoch(self) -> None:
-        """A whole epoch goes to the device at once: no step has to wait for a copy."""
-        # Draws happen on the CPU, so that a seed means the same pairs on every device.
-        self._before_epoch = self._generator.get_state()
+        """Copy a whole epoch to the device at once, so that no step waits for a copy."""
+        # Drawn on the CPU, so that a seed gives the same pairs on every device.
+        self._rng_state = self._generator.get_state()
         order = self._paired[torch.randperm(len(self._paired), generator=self._generator)]
-        chance = torch.rand(len(self._counts), generator=self._generator, dtype=torch.float64)
-        partners = torch.from_numpy(self._choose(chance.numpy()))[order]
-        self._epoch = torch.stack([order, partners]).to(self._device)
+        uniform = torch.rand(len(self._counts), generator=self._generator, dtype=torch.float64)
+        neighbors = torch.from_numpy(self._sample_neighbors(uniform.numpy()))[order]
+        self._epoch = torch.stack([order, neighbors]).to(self._device)
         self._position = 0
 
-    def _choose(self, chance: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """A neighbor of every row (-1 where there is none), read in the order of the file."""
-        chosen = np.empty(len(chance), dtype=np.int64)
-        for rows in chunks(len(chance)):
-            column = (chance[rows] * self._counts[rows]).astype(np.int64)
-            chosen[rows] = np.take_along_axis(self._neighbors[rows], column[:, None], axis=1)[:, 0]
-        return chosen
+    def _sample_neighbors(self, uniform: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Return one neighbor of every row, or -1; reads the rows in the order of the file."""
+        sampled = np.empty(len(uniform), dtype=np.int64)
+        for rows in chunks(len(uniform)):
+            column = (uniform[rows] * self._counts[rows]).astype(np.int64)
+            sampled[rows] = np.take_along_axis(self._neighbors[rows], column[:, None], axis=1)[:, 0]
+        return sampled
 
     def state(self) -> dict[str, Tensor]:
-        return {"before_epoch": self._before_epoch, "position": torch.tensor(self._position)}
+        return {"rng_state": self._rng_state, "position": torch.tensor(self._position)}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        self._generator.set_state(state["before_epoch"].clone())
+        self._generator.set_state(state["rng_state"].clone())
         self._draw_epoch()
         self._position = int(state["position"])
 
@@ -82,9 +82,12 @@ def _count_neighbors(neighbors: npt.NDArray[np.integer]) -> npt.NDArray[np.int64
     for rows in chunks(len(neighbors)):
         block = np.asarray(neighbors[rows])
         if block.min() < -1 or block.max() >= len(neighbors):
-            raise TemiError("neighbors point outside the features")
+            raise TemiError(
+                f"neighbors must be row ids from 0 to {len(neighbors) - 1} or -1, "
+                f"but range from {block.min()} to {block.max()}"
+            )
         present = block >= 0
         counts[rows] = present.sum(axis=1)
         if (np.diff(present.astype(np.int8), axis=1) > 0).any():
-            raise TemiError("rows of neighbors must hold their neighbors first and then -1")
+            raise TemiError("in each row of neighbors, -1 must come after the row's neighbors")
     return counts

@@ -12,7 +12,7 @@ import torch
 
 from temi.config import TrainConfig
 from temi.neighbors.search import mine_neighbors
-from temi.training.head_partition import HeadPartition, most_processes
+from temi.training.head_partition import HeadPartition, max_processes
 from temi.training.trainer import Trainer
 from tests.servers import free_port
 
@@ -59,12 +59,12 @@ def test_bytes_of_a_step(row: tuple[str, ...]) -> None:
     heads, pairs, processes, most, sent = (int(text.replace(",", "")) for text in row)
     config = TrainConfig(n_clusters=10, n_heads=heads, batch_size=pairs)
     device = torch.device("cuda" if processes > 3 else "cpu")
-    share = HeadPartition.of(config, device, rank=0, processes=processes)
-    assert max(share.heads) == most
+    partition = HeadPartition.of(config, device, rank=0, world_size=processes)
+    assert max(partition.heads_per_rank) == most
     assert most * pairs * 4 * (processes - 1) == sent
 
 
 def test_how_far_heads_are_shared_out() -> None:
     assert len(ROWS) == 3
-    most = most_processes(TrainConfig(n_clusters=10, batch_size=8), torch.device("cpu"))
+    most = max_processes(TrainConfig(n_clusters=10, batch_size=8), torch.device("cpu"))
     assert f"16 heads go to at most {most} processes" in " ".join(PAGE.split())

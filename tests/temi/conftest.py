@@ -1,4 +1,4 @@
-"""Toy data for the method's tests."""
+"""Synthetic data for the tests of the method."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,7 +12,7 @@ Mixture = Callable[..., tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
-    """Sums over threads may round differently from run to run of another machine's scheduler."""
+    """Use one thread: sums over several threads may round differently between runs."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -24,7 +24,7 @@ def mixture() -> Mixture:
     def make(
         n: int, *, n_groups: int, dim: int = 16, spread: float = 0.25, seed: int = 0
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-        """Points around ``n_groups`` far corners, with their group: (n, dim) and (n,)."""
+        """Points around ``n_groups`` distant centers, with their group: (n, dim) and (n,)."""
         rng = np.random.default_rng(seed)
         labels = np.arange(n) % n_groups
         centers = rng.normal(size=(n_groups, dim))

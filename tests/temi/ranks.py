@@ -1,4 +1,4 @@
-"""Runs of several processes, started as anybody would start them."""
+"""Starts training runs of several processes with torch.distributed."""
 
 import json
 import multiprocessing
@@ -18,7 +18,7 @@ from temi.training.trainer import Trainer
 
 
 def train_in(folder: Path, config: TrainConfig, processes: int) -> None:
-    """Leaves what the run came to in the folder, which holds its features and neighbors."""
+    """Train on the features and neighbors in the folder, and store the results there."""
     context = multiprocessing.get_context("spawn")
     ranks = [
         context.Process(target=_rank, args=(folder, config, rank, processes))
@@ -48,19 +48,19 @@ def _rank(folder: Path, config: TrainConfig, rank: int, processes: int) -> None:
     torch.set_num_threads(1)
     store = FileStore(str(folder / f"store-{processes}"), processes)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=processes)
-    team, first = TorchProcessGroup(), rank == 0
-    run_and_save(_new(folder, config, team), folder, str(processes), first=first, stop_at=25)
+    group, first = TorchProcessGroup(), rank == 0
+    run_and_save(_new(folder, config, group), folder, str(processes), first=first, stop_at=25)
 
-    resumed = _new(folder, config, team)
+    resumed = _new(folder, config, group)
     resumed.load_state(load_file(folder / "1-half.safetensors") if first else {})
     resumed.run(resumed.total_steps)
     _save(resumed.state(), folder / f"{processes}-resumed.safetensors", first)
     dist.destroy_process_group()
 
 
-def _new(folder: Path, config: TrainConfig, team: ProcessGroup) -> Trainer:
+def _new(folder: Path, config: TrainConfig, group: ProcessGroup) -> Trainer:
     features, neighbors = np.load(folder / "features.npy"), np.load(folder / "neighbors.npy")
-    return Trainer(features, neighbors, config, device="cpu", team=team)
+    return Trainer(features, neighbors, config, device="cpu", process_group=group)
 
 
 def _save(state: dict[str, torch.Tensor], path: Path, first: bool) -> None:

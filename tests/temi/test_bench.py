@@ -11,22 +11,22 @@ from temi.config import TrainConfig
 CPU = torch.device("cpu")
 
 
-def test_matrix_work_of_a_step_is_what_the_products_take() -> None:
+def test_gflop_of_a_step_are_those_of_its_products() -> None:
     """Counted by hand for one head: (3 x 8 x 4 + 4 x 4 x 2 + 4 x 2 x 3) x 2 x 10 rows."""
     config = TrainConfig(n_clusters=3, n_heads=1, hidden_dim=4, bottleneck_dim=2, batch_size=5)
 
     assert train_gflop(config, dim=8) == pytest.approx(2e-9 * 10 * (96 + 32 + 24))
 
 
-def test_the_best_try_counts() -> None:
+def test_the_best_run_counts() -> None:
     pauses = iter([0.0, 0.3, 0.01, 0.3])  # the first is not counted
 
-    rate = best_rate(lambda: time.sleep(next(pauses)), 1.0, tries=3)
+    rate = best_rate(lambda: time.sleep(next(pauses)), 1.0, repeats=3)
 
     assert 1 / 0.3 < rate <= 100
 
 
-def test_rates_are_of_this_machine() -> None:
+def test_rates_are_measured() -> None:
     peak = matrix_peak(torch.float32, CPU, size=256)
     config = TrainConfig(n_clusters=3, n_heads=2, batch_size=32, projection_dim=None)
     rate = train_rate(config, dim=64, device="cpu", steps=1)
@@ -35,7 +35,7 @@ def test_rates_are_of_this_machine() -> None:
     assert 0 < rate < 50 * max(peak, matrix_peak(torch.float32, CPU, size=1024))
 
 
-def test_the_table_holds_limits_and_every_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_has_the_limits_and_every_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "train_rate", lambda *_: 7.0)
     monkeypatch.setattr(bench, "mine_neighbors", lambda features, k, method: np.zeros(1))
 

@@ -39,7 +39,7 @@ from temi.errors import InvalidConfig
         ("seed", 2**63),
     ],
 )
-def test_refuses_by_field(field: str, value: Any) -> None:
+def test_errors_name_the_field(field: str, value: Any) -> None:
     with pytest.raises(InvalidConfig) as caught:
         TrainConfig(**({"n_clusters": 5} | {field: value}))
     assert caught.value.field == field
@@ -63,7 +63,7 @@ def test_json_round_trip() -> None:
     assert TrainConfig.from_dict(json.loads(json.dumps(config.as_dict()))) == config
 
 
-def test_from_dict_refuses_strangers_and_gaps() -> None:
+def test_from_dict_refuses_unknown_and_missing_fields() -> None:
     with pytest.raises(InvalidConfig) as caught:
         TrainConfig.from_dict({"n_clusters": 3, "color": "red"})
     assert caught.value.field == "color"

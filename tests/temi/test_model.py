@@ -50,13 +50,13 @@ def test_temperature_sharpens() -> None:
     assert (sharp >= soft).all()
 
 
-def test_wrong_features() -> None:
+def test_invalid_features_are_refused() -> None:
     with pytest.raises(TemiError, match=r"\(N, 6\)"):
         ClusterModel(tensors(), 0.1).predict(np.zeros((2, 5), dtype=np.float32))
 
 
 @pytest.mark.parametrize("broken", ["missing", "rank", "fit"])
-def test_wrong_tensors(broken: str) -> None:
+def test_invalid_tensors_are_refused(broken: str) -> None:
     given = tensors()
     if broken == "missing":
         del given["w2"]
@@ -69,7 +69,7 @@ def test_wrong_tensors(broken: str) -> None:
         ClusterModel(given, 0.1)
 
 
-def test_a_row_gets_the_same_alone_and_in_a_crowd() -> None:
+def test_probabilities_are_equal_alone_and_in_a_batch() -> None:
     rng = np.random.default_rng(2)
     shapes = {"mean": (300,), "w1": (300, 64), "b1": (64,), "w2": (64, 32), "b2": (32,)}
     large = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}

@@ -9,14 +9,14 @@ from temi.analysis.metrics import evaluate
 from temi.config import TrainConfig
 from temi.errors import InvalidConfig
 from temi.neighbors.search import mine_neighbors
-from temi.precision import fast_precisions, matrix_dtype, products_in
+from temi.precision import autocast_to, fast_precisions, matrix_dtype
 from temi.training.trainer import Trainer
 
 Mixture = Callable[..., tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]
 CPU = torch.device("cpu")
 
 
-def test_what_is_asked_for_is_used() -> None:
+def test_the_set_precision_is_used() -> None:
     assert matrix_dtype("float32") == torch.float32
     assert matrix_dtype("bfloat16") == torch.bfloat16
     with pytest.raises(InvalidConfig, match="precision"):
@@ -31,7 +31,7 @@ def test_what_is_asked_for_is_used() -> None:
         (False, True, ("float32", "bfloat16")),
     ],
 )
-def test_the_processor_says_what_is_fast_and_decides_nothing(
+def test_the_processor_does_not_determine_the_precision(
     monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool, expected: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
@@ -42,8 +42,8 @@ def test_the_processor_says_what_is_fast_and_decides_nothing(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_products_are_in_that_type(dtype: torch.dtype) -> None:
-    with products_in(dtype, CPU):
+def test_products_have_the_dtype(dtype: torch.dtype) -> None:
+    with autocast_to(dtype, CPU):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype
 
 

@@ -7,7 +7,7 @@ from temi import standardize
 from temi.standardize import chunks, fit_standardizer
 
 
-def test_mean_zero_and_spread_one() -> None:
+def test_mean_zero_and_standard_deviation_one() -> None:
     features = np.random.default_rng(0).normal(3, 5, size=(500, 6)).astype(np.float32)
 
     result = fit_standardizer(features).apply(features)

@@ -13,8 +13,8 @@ import safetensors.numpy
 
 from app.core.jobs.shards import ShardSpec
 from app.core.storage import Storage
-from temi.neighbors.parts import CellPlan, PartSearch
 from temi.neighbors.search import Neighbors
+from temi.neighbors.sharded import IvfPlan, ShardedSearch
 from worker.context import JobContext
 from worker.stages.artifacts import content_key, load_array
 from worker.stages.sharded_stage import Advance, ShardedStage
@@ -46,55 +46,54 @@ class ShardedMining:
         while True:
             ids = self._search(search)
             with self.context.computing():
-                found = search.judge(ids)
+                found = search.check_recall(ids)
             if found is not None:
                 return Neighbors(method="approximate", **vars(found))
             if search.plan is None:
                 return Neighbors(ids=ids, method="exact", recall=1.0)
             self.context.log("Too many neighbors were missed; more cells will be searched.")
             with self.context.computing():
-                search = search.widened()
+                search = search.with_more_probes()
 
     def delete_cells(self) -> None:
         """To be called once the neighbors are saved."""
         self.storage.delete(self.cells_key)
 
-    def _begin(self) -> PartSearch:
-        """Uses the cells of an earlier attempt, whose finished shards depend on them."""
-        with self.context.computing():  # k-means of faiss reports no progress
-            return self._load_or_train_cells()
+    def _begin(self) -> ShardedSearch:
+        """With the cells of an earlier attempt, for parts that were found in them are there."""
+        with self.context.computing():  # k-means of faiss says nothing until it is done
+            return self._search_of_cells()
 
-    def _load_or_train_cells(self) -> PartSearch:
+    def _search_of_cells(self) -> ShardedSearch:
         k = min(self.k, len(self.features) - 1)
         if self.storage.exists(self.cells_key):
             plan = load_cells(self.storage, self.cells_key)
-            return PartSearch.resume(self.features, k, plan=plan)
-        search = PartSearch.begin(
+            return ShardedSearch.from_plan(self.features, k, plan=plan)
+        search = ShardedSearch.create(
             self.features, k, memory_bytes=self.context.runtime.settings.mine_bytes
         )
         if search.plan is not None:
             self.storage.write(self.cells_key, safetensors.numpy.save(search.plan.arrays()))
         return search
 
-    def _search(self, search: PartSearch) -> Ids:
-        stage = self._sharded_stage(search)
-        progress = self.context.start_progress(_STAGE, total=len(self.features))
-        stage.run(MineShard(search), progress)
+    def _search(self, search: ShardedSearch) -> Ids:
+        cut = self._cut(search)
+        cut.run(Miner(search), self.context.meter(_STAGE, total=len(self.features)))
         ids = np.empty((len(self.features), search.k), dtype=np.int64)
-        for shard in stage.shards:
-            search.put(ids, _rows(shard), load_array(self.storage, shard.key))
-        for shard in stage.shards:
-            self.storage.delete(shard.key)
+        for piece in cut.pieces:
+            search.store_part(ids, _rows(piece), load_array(self.storage, piece.key))
+        for piece in cut.pieces:
+            self.storage.delete(piece.key)
         return ids
 
-    def _sharded_stage(self, search: PartSearch) -> ShardedStage:
+    def _cut(self, search: ShardedSearch) -> ShardedStage:
         rows, n = self.context.runtime.settings.mine_shard, len(self.features)
         plan = {
             "task": "mine",
             "features": self.features_key,
             "k": search.k,
             "cells": None if search.plan is None else self.cells_key,
-            "probes": None if search.plan is None else search.plan.probes,
+            "probes": None if search.plan is None else search.plan.n_probes,
         }
         name = content_key(plan, rows, _digest(search.plan))
         return ShardedStage(
@@ -111,10 +110,8 @@ class ShardedMining:
 
 
 @dataclass(frozen=True)
-class MineShard:
-    """Searches the neighbors of a shard's rows."""
-
-    search: PartSearch
+class Miner:
+    search: ShardedSearch
 
     def __call__(self, shard: ShardSpec, advance: Advance) -> Ids:
         reported = 0
@@ -125,7 +122,7 @@ class MineShard:
                 advance(done - reported)
                 reported = done
 
-        return self.search.find(_rows(shard), report)
+        return self.search.search_part(_rows(piece), tell)
 
 
 def prepare_mine_shard(context: JobContext, _stage: str, plan: dict[str, Any]) -> MineShard:
@@ -133,22 +130,22 @@ def prepare_mine_shard(context: JobContext, _stage: str, plan: dict[str, Any]) -
     storage = context.runtime.storage
     cells = None
     if plan["cells"] is not None:
-        cells = replace(load_cells(storage, plan["cells"]), probes=plan["probes"])
+        cells = replace(load_cells(storage, plan["cells"]), n_probes=plan["probes"])
     features = load_array(storage, plan["features"])
     with context.computing():
-        search = PartSearch.resume(features, plan["k"], plan=cells)
-    return MineShard(search)
+        search = ShardedSearch.from_plan(features, plan["k"], plan=cells)
+    return Miner(search)
 
 
-def load_cells(storage: Storage, key: str) -> CellPlan:
-    return CellPlan.from_arrays(safetensors.numpy.load(storage.read(key)))
+def load_cells(storage: Storage, key: str) -> IvfPlan:
+    return IvfPlan.from_arrays(safetensors.numpy.load(storage.read(key)))
 
 
 def _rows(shard: ShardSpec) -> slice:
     return slice(shard.first, shard.first + shard.rows)
 
 
-def _digest(plan: CellPlan | None) -> str | None:
+def _digest(plan: IvfPlan | None) -> str | None:
     if plan is None:
         return None
     return hashlib.sha256(plan.centroids.tobytes() + plan.cell_of.tobytes()).hexdigest()

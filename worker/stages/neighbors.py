@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.core.storage import Storage
-from temi.neighbors.parts import can_search_in_parts
 from temi.neighbors.search import Neighbors, mine_neighbors
+from temi.neighbors.sharded import can_shard_search
 from worker.context import JobContext
 from worker.stages.artifacts import load_array, load_json, save_array, save_json
 from worker.stages.neighbor_shards import ShardedMining
@@ -47,8 +47,8 @@ def mine_features(
     """Searches and saves the neighbors unless they exist."""
     if files.done:
         return
-    if len(features) > context.runtime.settings.mine_shard and can_search_in_parts():
-        mining = ShardedMining(
+    if len(features) > context.runtime.settings.mine_shard and can_shard_search():
+        mining = Mining(
             context=context,
             features=features,
             features_key=files.features_key,

@@ -11,7 +11,7 @@ import torch
 from app.core.platform.settings import Settings
 from temi.config import TrainConfig
 from temi.device import resolve_device
-from temi.training.head_partition import most_processes
+from temi.training.head_partition import max_processes
 from temi.training.trainer import Trainer
 from worker.context import JobContext
 from worker.stages.training_processes import (
@@ -56,7 +56,7 @@ def count_processes(settings: Settings, config: TrainConfig) -> int:
     if device.index is not None:  # the setting names one GPU
         return 1
     wanted = settings.train_processes or max(1, gpus)
-    return min(wanted, gpus or wanted, most_processes(config, device))
+    return min(wanted, gpus or wanted, max_processes(config, device))
 
 
 def _file_of(array: npt.NDArray[Any]) -> str:

@@ -61,7 +61,7 @@ class TrainingRun:
         dist.init_process_group(backend, store=store, rank=rank, world_size=self.processes)
         features, neighbors = (np.load(f, mmap_mode="r") for f in (self.features, self.neighbors))
         return Trainer(
-            features, neighbors, self.config, device=str(device), team=TorchProcessGroup()
+            features, neighbors, self.config, device=str(device), process_group=TorchProcessGroup()
         )
 
 

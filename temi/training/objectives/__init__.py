@@ -1,7 +1,7 @@
-"""What the heads are trained for: TEMI, and the objectives it is compared with.
+"""The training objectives: TEMI, and PMI, WPMI and SCAN to compare it with.
 
-Log-probabilities carry both views of B pairs as (H, 2B, C): rows 0..B-1 are x, rows B..2B-1 are
-x'. Everything stays in log space, so that no product can underflow.
+Log-probabilities hold both views of B pairs as (H, 2B, C): rows 0..B-1 are x, rows B..2B-1 are
+x'. All products are computed in log space, so that they cannot underflow.
 """
 
 from typing import Protocol
@@ -9,23 +9,21 @@ from typing import Protocol
 from torch import Tensor
 
 from temi.config import TrainConfig
-from temi.training.objectives.pmi import Pmi
 from temi.training.objectives.scan import Scan
-from temi.training.objectives.temi import Temi
-from temi.training.objectives.wpmi import Wpmi
+from temi.training.objectives.temi import Pmi, Temi, Wpmi
 
 
 class Objective(Protocol):
-    """Weights need the teachers of all heads; losses can then be had for some heads at a time."""
+    """A loss in two parts: the weights need all heads, the losses can be computed per group."""
 
-    def weigh(self, agreement: Tensor) -> Tensor:
-        """Each head's own agreement on a pair (H, B) to the weight of the pair for it (H, B)."""
+    def pair_weights(self, own_weights: Tensor) -> Tensor:
+        """Return the weight of each pair for each head (H, B), from w_i of ``agreement`` (H, B)."""
         ...
 
     def losses(
         self, log_student: Tensor, log_teacher: Tensor, log_occupancy: Tensor, weight: Tensor
     ) -> Tensor:
-        """Mean loss of each head over the pairs: (H,). Gradients reach the student only."""
+        """Return the mean loss of each head over the pairs (H,), with gradients to the student."""
         ...
 
 

@@ -1,5 +1,4 @@
-"""What all objectives take from the teacher: how it uses the clusters, and how sure it is of a
-pair. None of it carries a gradient."""
+"""The teacher's class occupancy and pair weights, computed without gradients."""
 
 import math
 
@@ -13,9 +12,9 @@ def uniform_log_occupancy(n_heads: int, n_clusters: int) -> Tensor:
 
 @torch.no_grad()
 def update_log_occupancy(log_occupancy: Tensor, log_teacher: Tensor, momentum: float) -> Tensor:
-    """log of m * q~(c) + (1 - m) * mean over the batch of q_t(c|x), without leaving log space.
+    """Return log(m * q~(c) + (1 - m) * mean over the batch of q_t(c|x)), computed in log space.
 
-    A cluster that no image uses decays for ever; as a plain probability it would reach zero.
+    The occupancy of an unused cluster keeps decaying; as a plain probability it would reach zero.
     """
     batch = torch.logsumexp(log_teacher, dim=1) - math.log(log_teacher.shape[1])  # (H, C)
     if momentum == 0.0:
@@ -25,17 +24,17 @@ def update_log_occupancy(log_occupancy: Tensor, log_teacher: Tensor, momentum: f
 
 @torch.no_grad()
 def agreement(log_teacher: Tensor) -> Tensor:
-    """w_i(x, x') = sum_c q_t(c|x) q_t(c|x') of each head: (H, B)."""
+    """Return w_i(x, x') = sum_c q_t(c|x) q_t(c|x') of each head: (H, B)."""
     first, second = log_teacher.chunk(2, dim=1)  # (H, B, C) each
     return (first + second).exp_().sum(dim=-1)
 
 
 def other_view(rows: Tensor) -> Tensor:
-    """The rows of x' where those of x were, and the other way round."""
+    """Swap the rows of x and x'."""
     return rows.roll(rows.shape[1] // 2, dims=1)
 
 
 def pair_mean(rows: Tensor) -> Tensor:
-    """(x, x') and (x', x) averaged: (H, 2B) to (H, B)."""
+    """Average the values of (x, x') and (x', x): (H, 2B) to (H, B)."""
     first, second = rows.chunk(2, dim=1)
     return 0.5 * (first + second)

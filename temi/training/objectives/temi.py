@@ -1,13 +1,53 @@
-"""TEMI: all heads trust a pair as far as their teachers do on average."""
+"""The TEMI objective, and the simpler PMI and WPMI that the paper compares it with.
+
+The three share the loss of a pair and differ in the weight of the pair.
+"""
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
-from temi.training.objectives.pmi import Pmi
+from temi.training.objectives.teacher import other_view, pair_mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pmi:
+    """Pointwise mutual information: every pair has weight 1."""
+
+    beta: float
+
+    def pair_weights(self, own_weights: Tensor) -> Tensor:
+        return torch.ones_like(own_weights)
+
+    def losses(
+        self, log_student: Tensor, log_teacher: Tensor, log_occupancy: Tensor, weight: Tensor
+    ) -> Tensor:
+        losses = pair_loss(log_student, log_teacher, log_occupancy, self.beta)  # (H, B)
+        return (weight * losses).mean(dim=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wpmi(Pmi):
+    """Weighted PMI: each head uses the weight of its own teacher."""
+
+    def pair_weights(self, own_weights: Tensor) -> Tensor:
+        return own_weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class Temi(Pmi):
-    def weigh(self, agreement: Tensor) -> Tensor:
-        return agreement.mean(dim=0, keepdim=True).expand_as(agreement)
+    """TEMI: all heads use the mean weight of all teachers."""
+
+    def pair_weights(self, own_weights: Tensor) -> Tensor:
+        return own_weights.mean(dim=0, keepdim=True).expand_as(own_weights)
+
+
+def pair_loss(
+    log_student: Tensor, log_teacher: Tensor, log_occupancy: Tensor, beta: float
+) -> Tensor:
+    """L(x, x') = -(pmi(x, x') + pmi(x', x)) / 2 for every head and pair: (H, B)."""
+    with torch.no_grad():
+        constant = beta * other_view(log_teacher) - log_occupancy.unsqueeze(1)  # (H, 2B, C)
+    pmi = torch.logsumexp(beta * log_student + constant, dim=-1)  # (H, 2B)
+    return -pair_mean(pmi)

@@ -1,4 +1,4 @@
-"""Distances to the middle of a cluster."""
+"""Distances to the center of a cluster."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_against_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_the_odd_one_out_is_farthest() -> None:
+def test_an_outlier_has_the_largest_distance() -> None:
     features = np.array([[1, 0.1], [1, 0], [1, -0.1], [-1, 0.5], [0, 0]])
     found = center_distances(features, np.zeros(5, dtype=int), 1)
     assert found.argmax() == 3

@@ -10,7 +10,7 @@ from temi.errors import TemiError
 
 
 def some_probs(n: int, n_clusters: int, *, seed: int = 0) -> npt.NDArray[np.float32]:
-    """From nearly uniform to one-hot rows, with exact zeros and ones among them."""
+    """Rows from nearly uniform to one-hot, including exact zeros and ones."""
     rng = np.random.default_rng(seed)
     probs = rng.dirichlet(np.full(n_clusters, 0.3), size=n)
     probs[::5] = np.eye(n_clusters)[rng.integers(n_clusters, size=len(probs[::5]))]
@@ -22,7 +22,7 @@ def slow_entropy(distribution: list[float]) -> float:
 
 
 @pytest.mark.parametrize(("n", "n_clusters"), [(1, 2), (40, 3), (57, 10), (9, 30)])
-def test_as_a_slow_loop(n: int, n_clusters: int) -> None:
+def test_equals_a_slow_loop(n: int, n_clusters: int) -> None:
     probs = some_probs(n, n_clusters)
     rows = [[float(p) for p in row] for row in probs]
     marginal = [sum(row[c] for row in rows) / n for c in range(n_clusters)]
@@ -46,7 +46,7 @@ def test_as_a_slow_loop(n: int, n_clusters: int) -> None:
     assert result.empty_clusters == sizes.count(0)
 
 
-def test_sure_and_even() -> None:
+def test_confident_assignments_to_balanced_clusters() -> None:
     result = measure_confidence(np.eye(4)[[0, 1, 2, 3, 3, 2, 1, 0]])
 
     assert (result.mean_probability, result.median_probability) == (1.0, 1.0)
@@ -57,7 +57,7 @@ def test_sure_and_even() -> None:
     assert result.empty_clusters == 0
 
 
-def test_all_in_one_cluster() -> None:
+def test_all_images_in_one_cluster() -> None:
     result = measure_confidence(np.eye(4)[[2, 2, 2]])
 
     assert result.occupancy_entropy == 0.0
@@ -65,7 +65,7 @@ def test_all_in_one_cluster() -> None:
     assert (result.empty_clusters, result.cluster_sizes) == (3, (0, 0, 3, 0))
 
 
-def test_undecided() -> None:
+def test_uniform_probabilities() -> None:
     result = measure_confidence(np.full((6, 5), 0.2, dtype=np.float32))
 
     assert result.conditional_entropy == pytest.approx(np.log(5))
@@ -73,7 +73,9 @@ def test_undecided() -> None:
     assert result.mutual_information >= 0
 
 
-def test_chunks_and_blocks_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sizes_of_chunks_and_blocks_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     probs = some_probs(100, 7)
     np.save(tmp_path / "probs.npy", probs)
     whole = measure_confidence(probs)
@@ -92,7 +94,7 @@ def test_chunks_and_blocks_do_not_matter(tmp_path: Path, monkeypatch: pytest.Mon
     np.testing.assert_array_equal(tally.probability().astype(np.float32), probs.max(axis=1))
 
 
-def test_half_precision_is_good_enough() -> None:
+def test_half_precision_is_accepted() -> None:
     probs = some_probs(50, 20)
 
     half = measure_confidence(probs.astype(np.float16))
@@ -122,7 +124,7 @@ def test_as_dict_is_plain() -> None:
     ],
     ids=["sum", "negative", "nan", "one dimension", "no images", "no clusters"],
 )
-def test_refusals(probs: npt.NDArray[np.float64]) -> None:
+def test_invalid_probabilities_are_refused(probs: npt.NDArray[np.float64]) -> None:
     with pytest.raises(TemiError):
         measure_confidence(probs)
 

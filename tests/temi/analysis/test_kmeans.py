@@ -14,7 +14,7 @@ from temi.errors import InvalidConfig
 Mixture = Callable[..., tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]
 
 
-def test_finds_a_mixture_and_repeats_itself(mixture: Mixture) -> None:
+def test_finds_a_mixture_and_is_deterministic(mixture: Mixture) -> None:
     features, labels = mixture(200, n_groups=4)
 
     found = kmeans(features, 4, seed=1)
@@ -24,14 +24,14 @@ def test_finds_a_mixture_and_repeats_itself(mixture: Mixture) -> None:
     np.testing.assert_array_equal(found, kmeans(features, 4, seed=1))
 
 
-def test_length_of_a_vector_does_not_matter(mixture: Mixture) -> None:
+def test_the_length_of_a_row_does_not_matter(mixture: Mixture) -> None:
     features, labels = mixture(120, n_groups=3)
     features *= np.random.default_rng(0).uniform(0.1, 10, size=(120, 1)).astype(np.float32)
 
     assert evaluate(list(labels), kmeans(features, 3)).accuracy == 1.0
 
 
-def test_a_memory_map_is_only_read(mixture: Mixture, tmp_path: Path) -> None:
+def test_a_memory_map_is_not_changed(mixture: Mixture, tmp_path: Path) -> None:
     features, _ = mixture(90, n_groups=3)
     before = features.copy()
     np.save(tmp_path / "features.npy", features)
@@ -46,7 +46,7 @@ def test_a_large_set_is_fitted_on_a_sample(
     mixture: Mixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(temi.analysis.kmeans, "FIT_ROWS", 60)
-    monkeypatch.setattr(temi.analysis.kmeans, "FIT_ROWS_A_CLUSTER", 1)
+    monkeypatch.setattr(temi.analysis.kmeans, "FIT_ROWS_PER_CLUSTER", 1)
     features, labels = mixture(300, n_groups=4)
 
     found = kmeans(features, 4, seed=1)

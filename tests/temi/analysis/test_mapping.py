@@ -42,13 +42,13 @@ def test_very_small_sets(n: int) -> None:
     assert len(np.unique(points, axis=0)) == n
 
 
-def test_rows_that_are_all_the_same_have_one_place() -> None:
+def test_equal_rows_have_equal_coordinates() -> None:
     features = np.ones((6, 4), dtype=np.float32)
     points = map_rows(features, mine_neighbors(features, 5).ids)
     np.testing.assert_array_equal(points, 0)
 
 
-def test_perplexity_gives_way_to_small_sets() -> None:
+def test_the_perplexity_is_reduced_for_small_sets() -> None:
     assert fitting_perplexity(30, 1000) == 30
     assert fitting_perplexity(30, 31) == 10
     assert fitting_perplexity(30, 3) == 1.5

@@ -24,12 +24,12 @@ def test_by_hand() -> None:
     assert result.accuracy == pytest.approx(4 / 7)
 
 
-def test_a_cluster_may_not_serve_two_classes() -> None:
+def test_a_cluster_is_matched_to_one_class() -> None:
     assert evaluate(["a", "b"], np.array([0, 0])).accuracy == 0.5
 
 
 def test_clusters_left_over_count_for_their_majority() -> None:
-    """a is split in two: both halves count, and the note says so."""
+    """Class a is split in two: both halves count, and ``matching`` tells it."""
     result = evaluate(["a", "a", "a", "b", "b"], np.array([0, 0, 1, 2, 2]))
 
     assert result.accuracy == 1.0
@@ -63,7 +63,7 @@ def test_labels_are_numbered_as_they_appear() -> None:
     assert classes == ("b", (1,), 0)
 
 
-def test_refusals() -> None:
+def test_invalid_labels_are_refused() -> None:
     with pytest.raises(TemiError, match="2 labels for 1"):
         evaluate(["a", "b"], np.array([0]))
     with pytest.raises(TemiError, match="hashable"):

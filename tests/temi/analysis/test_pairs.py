@@ -13,7 +13,7 @@ Labels = list[str | None]
 
 
 def random_case(seed: int, n: int = 40, k: int = 6) -> tuple[Ids, Labels]:
-    """Neighbors with gaps, and labels with gaps."""
+    """Neighbors and labels with missing values."""
     rng = np.random.default_rng(seed)
     neighbors = np.array([rng.permutation(np.delete(np.arange(n), i))[:k] for i in range(n)])
     neighbors[rng.random((n, k)) < 0.2] = -1
@@ -23,7 +23,7 @@ def random_case(seed: int, n: int = 40, k: int = 6) -> tuple[Ids, Labels]:
 
 
 def judged(neighbors: Ids, labels: Labels, x: int) -> tuple[list[int], list[int]]:
-    """True and false neighbors of x, in their order."""
+    """Return the true and false neighbors of x, in order."""
     others = [int(i) for i in neighbors[x] if i >= 0 and labels[i] is not None]
     if labels[x] is None:
         return [], []
@@ -32,7 +32,7 @@ def judged(neighbors: Ids, labels: Labels, x: int) -> tuple[list[int], list[int]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_precision_as_a_slow_loop(seed: int) -> None:
+def test_precision_equals_a_slow_loop(seed: int) -> None:
     neighbors, labels = random_case(seed)
     shares = []
     for x in range(len(labels)):
@@ -65,7 +65,7 @@ def test_precision_without_labels() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_true_pairs_as_a_slow_loop(seed: int) -> None:
+def test_true_pairs_equal_a_slow_loop(seed: int) -> None:
     neighbors, labels = random_case(seed)
 
     kept = keep_true_pairs(neighbors.astype(np.int32), labels)
@@ -87,7 +87,7 @@ def test_true_pairs_are_all_true() -> None:
 
 
 @pytest.mark.parametrize("chunk_values", [1, 100, 2**22])
-def test_weights_as_a_slow_loop(chunk_values: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_equal_a_slow_loop(chunk_values: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "_CHUNK_VALUES", chunk_values)
     neighbors, labels = random_case(3)
     probs = np.random.default_rng(3).dirichlet(np.ones(5), size=(4, len(labels)))  # (H, N, C)
@@ -105,7 +105,7 @@ def test_weights_as_a_slow_loop(chunk_values: int, monkeypatch: pytest.MonkeyPat
     assert (result.n_true, result.n_false) == (len(sums[0]), len(sums[1]))
 
 
-def test_heads_may_come_one_after_the_other() -> None:
+def test_heads_can_be_an_iterator() -> None:
     neighbors, labels = random_case(4)
     probs = np.random.default_rng(4).dirichlet(np.ones(3), size=(2, len(labels)))
 
@@ -115,7 +115,7 @@ def test_heads_may_come_one_after_the_other() -> None:
     assert pair_weights(heads(), neighbors, labels) == pair_weights(probs, neighbors, labels)
 
 
-def test_sure_heads_that_know_the_labels() -> None:
+def test_one_hot_heads_that_equal_the_labels() -> None:
     neighbors = np.array([[1, 2], [0, 2], [0, 1]])
     probs = np.eye(2)[[0, 0, 1]]
 
@@ -125,13 +125,13 @@ def test_sure_heads_that_know_the_labels() -> None:
     assert result.as_dict() == {"true": 1.0, "false": 0.0, "n_true": 2, "n_false": 4}
 
 
-def test_no_pair_of_a_kind_has_no_mean() -> None:
+def test_the_mean_of_no_pairs_is_none() -> None:
     result = pair_weights([np.eye(2)], np.array([[1], [0]]), ["a", "a"])
 
     assert (result.true, result.false) == (0.0, None)
 
 
-def test_refusals() -> None:
+def test_invalid_arrays_are_refused() -> None:
     neighbors = np.array([[1], [0]])
     with pytest.raises(TemiError, match="shape"):
         neighbor_precision(neighbors, ["a"])

@@ -85,12 +85,12 @@ def test_probabilities_are_counted() -> None:
     assert png(figure).startswith(b"\x89PNG")
 
 
-def test_as_many_clusters_as_there_may_be() -> None:
+def test_the_maximum_number_of_clusters() -> None:
     sizes = np.random.default_rng(0).integers(0, 500, 25_000)
     assert png(plot_cluster_sizes(sizes)).startswith(b"\x89PNG")
 
 
-def test_nothing_to_draw() -> None:
+def test_empty_data() -> None:
     assert png(plot_cluster_sizes([])).startswith(b"\x89PNG")
     assert png(plot_cluster_sizes([0, 0])).startswith(b"\x89PNG")
     figure = plot_probability_counts([0, 0], mean=None, median=None)

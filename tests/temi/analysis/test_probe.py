@@ -13,7 +13,7 @@ Mixture = Callable[..., tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]
 NAMES = ["cat", ("dog", 2), 3, frozenset({"owl"})]
 
 
-def test_separates_what_is_separable(mixture: Mixture) -> None:
+def test_separates_a_mixture(mixture: Mixture) -> None:
     features, groups = mixture(400, n_groups=4)
     labels = [NAMES[group] for group in groups]
 
@@ -32,8 +32,8 @@ def test_separates_what_is_separable(mixture: Mixture) -> None:
     assert np.mean(hits) == pytest.approx(result.test_accuracy)
 
 
-def test_as_a_plain_loop_with_torch_parts(mixture: Mixture) -> None:
-    """The recipe spelled with a torch layer and scheduler, from the same start and order."""
+def test_equals_a_loop_with_torch_modules(mixture: Mixture) -> None:
+    """The same recipe with a torch layer and scheduler, from the same start and order."""
     features, groups = mixture(70, n_groups=3, dim=5, spread=2.0)
     config = ProbeConfig(epochs=4, batch_size=32, seed=9)
     x = torch.from_numpy((features - features.mean(axis=0)) / features.std(axis=0))
@@ -59,7 +59,7 @@ def test_as_a_plain_loop_with_torch_parts(mixture: Mixture) -> None:
     np.testing.assert_allclose(found.bias, layer.bias.detach().numpy(), atol=1e-6)
 
 
-def test_the_seed_decides(mixture: Mixture) -> None:
+def test_the_seed_determines_the_order(mixture: Mixture) -> None:
     features, groups = mixture(60, n_groups=3)
 
     def weight(seed: int, others_seed: int) -> npt.NDArray[np.float32]:
@@ -87,7 +87,7 @@ def test_images_without_a_label_are_left_out(mixture: Mixture) -> None:
     assert result.train_accuracy == result.test_accuracy == expected.train_accuracy
 
 
-def test_a_class_that_only_the_test_has_is_a_mistake(mixture: Mixture) -> None:
+def test_a_class_that_only_the_test_set_has_counts_as_an_error(mixture: Mixture) -> None:
     features, groups = mixture(80, n_groups=2)
     labels = [str(group) for group in groups]
 
@@ -98,7 +98,7 @@ def test_a_class_that_only_the_test_has_is_a_mistake(mixture: Mixture) -> None:
     assert result.classifier.classes == ("0", "1")
 
 
-def test_no_labeled_test_image_no_test_accuracy(mixture: Mixture) -> None:
+def test_no_test_accuracy_without_labeled_test_images(mixture: Mixture) -> None:
     features, groups = mixture(20, n_groups=2)
     config = ProbeConfig(epochs=1)
 
@@ -120,7 +120,7 @@ def test_memory_map_and_constant_dimension(mixture: Mixture, tmp_path: Path) -> 
     assert result.train_accuracy > 0.95
 
 
-def test_refusals(mixture: Mixture) -> None:
+def test_invalid_inputs_are_refused(mixture: Mixture) -> None:
     features, groups = mixture(10, n_groups=2)
     with pytest.raises(TemiError, match="no image has a label"):
         fit_probe(features, [None] * 10)

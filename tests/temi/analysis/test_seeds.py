@@ -13,7 +13,7 @@ def draw(seed: int) -> dict[str, float]:
     return {"accuracy": rng.random(), "nmi": rng.random()}
 
 
-def test_mean_and_deviation_of_every_metric() -> None:
+def test_mean_and_standard_deviation_of_every_metric() -> None:
     summary = run_seeds(draw, range(4))
 
     assert summary.seeds == (0, 1, 2, 3)
@@ -25,14 +25,14 @@ def test_mean_and_deviation_of_every_metric() -> None:
         assert metric.std == pytest.approx(np.std(values, ddof=1))
 
 
-def test_one_seed_has_no_deviation() -> None:
+def test_one_seed_has_no_standard_deviation() -> None:
     metric = run_seeds(draw, [7]).metrics["nmi"]
 
     assert metric.std is None
     assert metric.mean == draw(7)["nmi"]
 
 
-def test_equal_runs_have_none_either() -> None:
+def test_equal_runs_have_a_standard_deviation_of_zero() -> None:
     assert run_seeds(lambda _seed: {"loss": 0.1}, [1, 2, 3]).metrics["loss"].std == 0.0
 
 
@@ -45,7 +45,7 @@ def test_as_dict_is_plain() -> None:
     }
 
 
-def test_refusals() -> None:
+def test_invalid_seeds_and_metrics_are_refused() -> None:
     def uneven(seed: int) -> Mapping[str, float]:
         return {"a": 1.0} if seed < 2 else {"b": 1.0}
 
@@ -53,5 +53,5 @@ def test_refusals() -> None:
         run_seeds(draw, [])
     with pytest.raises(TemiError, match="repeated"):
         run_seeds(draw, [1, 1])
-    with pytest.raises(TemiError, match="seed 2 returned other metrics"):
+    with pytest.raises(TemiError, match="seed 2 returned the metrics"):
         run_seeds(uneven, [1, 2])

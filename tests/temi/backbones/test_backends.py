@@ -1,4 +1,4 @@
-"""What computes features follows from the device and the precision, and changes no bit."""
+"""The backend depends on device and precision, and features are bit-identical."""
 
 from pathlib import Path
 
@@ -53,14 +53,14 @@ def _pictures(n: int, size: int = _SIZE) -> Tensor:
 
 
 class _Unexportable(nn.Module):
-    """Uses the values of its input to decide what to compute, which a graph cannot."""
+    """Branches on the values of its input, which an ONNX graph cannot."""
 
     def forward(self, batch: Tensor) -> Tensor:
         return torch.from_numpy(np.asarray(batch.detach()).mean(axis=(2, 3)))
 
 
 class _Drifting(nn.Module):
-    """Computes something else once it is exported."""
+    """Computes different features when it is exported."""
 
     def forward(self, batch: Tensor) -> Tensor:
         return batch.mean(dim=(2, 3)) * (1.01 if torch.onnx.is_in_onnx_export() else 1.0)
@@ -78,12 +78,12 @@ def test_a_cpu_computes_float32_by_onnx_runtime() -> None:
 
 
 @pytest.mark.parametrize("module", [_Unexportable(), _Drifting()], ids=["fails", "differs"])
-def test_what_onnx_runtime_cannot_compute_stays_with_torch(module: nn.Module) -> None:
+def test_torch_is_the_fallback_for_onnx_runtime(module: nn.Module) -> None:
     assert isinstance(_backbone(module).backend, TorchBackend)
 
 
-def test_the_choice_does_not_depend_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow it is."""
+def test_the_choice_does_not_depend_on_the_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if ONNX Runtime is slow."""
     slow_run = OnnxBackend.embed
 
     def embed(self: OnnxBackend, pixels: Tensor, threads: int = 1) -> Tensor:
@@ -110,7 +110,7 @@ def test_the_choice_does_not_depend_on_the_processor(
     )
 
 
-def test_bfloat16_is_followed_where_it_was_asked_for() -> None:
+def test_bfloat16_is_used_if_it_is_set() -> None:
     pixels = _pictures(4)
     exact, rounded = _backbone().embed(pixels), _backbone(precision="bfloat16").embed(pixels)
 
@@ -121,9 +121,7 @@ def test_bfloat16_is_followed_where_it_was_asked_for() -> None:
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("kind", ["onnx", "torch"])
-def test_an_image_gets_the_same_bits_alone_and_in_any_crowd(
-    kind: str, precision: Precision
-) -> None:
+def test_features_are_bit_identical_alone_and_in_any_batch(kind: str, precision: Precision) -> None:
     backbone = _backbone(precision=precision)
     if kind == "torch":
         backbone._backend = TorchBackend(backbone._embed_by_torch, backbone.device)
@@ -137,7 +135,7 @@ def test_an_image_gets_the_same_bits_alone_and_in_any_crowd(
             assert torch.equal(found, alone), (size, threads)
 
 
-def test_the_embedded_backbone_gives_the_same_bits_on_any_number_of_cores() -> None:
+def test_the_embedded_backbone_is_bit_identical_on_any_number_of_cores() -> None:
     backbone = load_backbone("efficientnet_lite0", device="cpu")
     size = backbone.preprocessing.size
     pixels = _pictures(6, size)
@@ -154,22 +152,22 @@ def test_the_embedded_backbone_gives_the_same_bits_on_any_number_of_cores() -> N
         np.testing.assert_array_equal(found, alone.numpy())
 
 
-def test_several_loads_give_the_same_bits() -> None:
+def test_several_loads_are_bit_identical() -> None:
     pixels = _pictures(2, 160)
     features = [load_backbone("efficientnet_lite0", device="cpu").embed(pixels) for _ in range(3)]
 
     assert all(torch.equal(one, features[0]) for one in features)
 
 
-def test_the_number_of_torch_threads_is_put_back() -> None:
+def test_the_number_of_torch_threads_is_restored() -> None:
     before = torch.get_num_threads()
     with torch_threads(before + 1):
         assert torch.get_num_threads() == before + 1
     assert torch.get_num_threads() == before
 
 
-def test_no_measured_time_decides_in_the_backbones() -> None:
-    """The clock has no place among the reasons."""
+def test_the_backbones_package_does_not_measure_time() -> None:
+    """No module imports a clock."""
     for source in Path(backends.__file__).parent.glob("*.py"):
         text = source.read_text()
         assert "perf_counter" not in text

@@ -27,7 +27,7 @@ def test_the_default_is_listed_first_and_available() -> None:
     assert first.hint is None
 
 
-def test_names_are_taken_apart() -> None:
+def test_names_are_parsed() -> None:
     timm = parse_name("timm:vit_small_patch16_224.augreg_in1k")
     clip = parse_name("open_clip:ViT-B-32/openai")
     local = parse_name("open_clip:ViT-B-32@/data/my@weights.pth")
@@ -65,14 +65,14 @@ def test_unknown_names(name: str) -> None:
         check_backbone(name)
 
 
-def test_weights_that_nobody_offers(tmp_path: Path) -> None:
+def test_weights_that_no_library_offers(tmp_path: Path) -> None:
     with pytest.raises(WeightsUnavailable, match=rf"{tmp_path} as ViT-B-32-nonsense\.safetensors"):
         check_backbone("open_clip:ViT-B-32/nonsense", tmp_path)
     with pytest.raises(WeightsUnavailable, match=r"resnet18\.nonsense"):
         check_backbone("timm:resnet18.nonsense")
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(WeightsUnavailable, match="no weights file"):
         check_backbone(f"timm:resnet18@{tmp_path}/gone.pth")
 
@@ -83,7 +83,7 @@ def test_a_file_in_the_weights_folder_is_found(tmp_path: Path) -> None:
     check_backbone("timm:resnet18.nonsense", tmp_path)
 
 
-def test_known_names_pass() -> None:
+def test_known_names_are_accepted() -> None:
     check_backbone("timm:resnet18")
     check_backbone("timm:resnet18.a1_in1k")
     check_backbone("open_clip:ViT-B-32/openai")
@@ -100,7 +100,7 @@ def test_the_embedded_package_may_be_missing(monkeypatch: pytest.MonkeyPatch) ->
 
 @settings(max_examples=50, deadline=None)
 @given(st.text())
-def test_any_text_is_a_name_or_an_unknown_one(text: str) -> None:
+def test_any_text_is_parsed_or_raises_unknown_backbone(text: str) -> None:
     try:
         parsed = parse_name(text)
     except UnknownBackbone:

@@ -1,4 +1,4 @@
-"""Files in the layouts of the public checkpoints give the features of the network in them."""
+"""Files in the layouts of the public checkpoints give the features of their network."""
 
 from argparse import Namespace
 from collections.abc import Callable
@@ -25,7 +25,7 @@ HEAD = {"mlp.0.weight": torch.ones(2, 2), "last_layer.weight_v": torch.ones(2)}
 
 
 def randomize(state: State, seed: int = 0) -> State:
-    """Every tensor different from the next, so that none can stand in another's place."""
+    """Make every tensor different, so that swapped tensors are detected."""
     generator = torch.Generator().manual_seed(seed)
 
     def noise(key: str, tensor: Tensor) -> Tensor:
@@ -59,7 +59,7 @@ def zeros(state: State) -> State:
 
 
 def dino_full(state: State, wrapper: str = "") -> dict[str, Any]:
-    """What the training script saves: numpy learning rates and the command line included."""
+    """The content of a training checkpoint, with numpy learning rates and the command line."""
     return {
         "student": under("module.backbone.", zeros(state)) | under("module.head.", HEAD),
         "teacher": under(f"{wrapper}backbone.", state) | under(f"{wrapper}head.", HEAD),
@@ -131,7 +131,7 @@ def test_layouts(layout: Any, write: Callable[[State], dict[str, Any]]) -> None:
 
 @pytest.fixture
 def small_mae(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MAE has no network smaller than ViT-B; its layout is the same for one that is."""
+    """MAE has no network smaller than ViT-B, so a smaller one in the same layout is tested."""
     small = replace(
         NAMED_BACKBONES["mae_vitb16"], name="mae_vitt16", model="vit_tiny_patch16_224", dim=192
     )
@@ -168,8 +168,8 @@ def test_features(name: str, write: Callable[[State], dict[str, Any]], tmp_path:
     assert backbone.preprocessing == IMAGENET_CROP
 
 
-def test_the_attention_heads_of_moco_matter() -> None:
-    """With 6 heads the same tensors load without complaint and give other features."""
+def test_moco_v3_needs_its_number_of_attention_heads() -> None:
+    """With 6 heads the same tensors load without error but give other features."""
     usual, twice = (network("vit_small_patch16_224", **o) for o in ({}, {"num_heads": 12}))
 
     with torch.no_grad():
@@ -189,7 +189,7 @@ def test_a_path_may_follow_a_short_name(tmp_path: Path) -> None:
 
 
 def clip_tower(model: str) -> tuple[nn.Module, list[str]]:
-    """The image half, and the tensor names of the text half."""
+    """The image encoder, and the tensor names of the text encoder."""
     with torch.device("meta"):
         whole: Any = open_clip.create_model(model, device="meta")
     tower = whole.visual.to_empty(device="cpu").eval()
@@ -228,10 +228,10 @@ def broken(state: State, kind: str) -> dict[str, Any]:
         ("another project's", "does not fit the msn layout: it holds arch, epoch, state_dict"),
         ("missing", r"does not fit the model: missing blocks\.7\.norm1\.bias"),
         ("stranger", r"does not fit the model: unexpected blocks\.0\.extra\.weight"),
-        ("shape", r"pos_embed has shape \(1, 5, 384\), the model wants \(1, 197, 384\)"),
+        ("shape", r"pos_embed has shape \(1, 5, 384\), the model expects \(1, 197, 384\)"),
     ],
 )
-def test_files_that_do_not_fit(kind: str, reason: str, tmp_path: Path) -> None:
+def test_files_that_do_not_fit_are_refused(kind: str, reason: str, tmp_path: Path) -> None:
     state = network("vit_small_patch16_224").state_dict()
     torch.save(broken(state, kind), tmp_path / "msn_vits16.pth.tar")
 
@@ -239,7 +239,7 @@ def test_files_that_do_not_fit(kind: str, reason: str, tmp_path: Path) -> None:
         load_backbone("msn_vits16", weights_dir=tmp_path, device="cpu")
 
 
-def test_tensors_beside_the_backbone_are_accounted_for() -> None:
+def test_unexpected_tensors_beside_the_backbone_are_refused() -> None:
     content = {"teacher": {"backbone.cls_token": torch.ones(1), "surprise.weight": torch.ones(1)}}
 
     with pytest.raises(WeightsUnavailable, match=r"dino layout: unexpected surprise\.weight"):

@@ -18,7 +18,7 @@ from temi.errors import InvalidConfig
 
 
 class FakeBackbone:
-    """Maps a picture to its mean color, and remembers the batches it saw."""
+    """Maps an image to its mean color, and records the batches."""
 
     preprocessing = Preprocessing(
         size=4, resize=4, interpolation="bilinear", mean=(0, 0, 0), std=(1, 1, 1)
@@ -59,7 +59,7 @@ def test_order_and_batches(n: int, expected: list[int], device: str) -> None:
     assert reds(iter(parts)) == list(range(n))
 
 
-def test_slow_pictures_keep_their_places() -> None:
+def test_slow_images_keep_their_order() -> None:
     def slow(value: int) -> Image.Image:
         time.sleep(0.02 if value % 3 == 0 else 0)
         return picture(value)
@@ -69,7 +69,7 @@ def test_slow_pictures_keep_their_places() -> None:
     assert reds(embed_images(FakeBackbone(), ways, batch_size=1, threads=4)) == list(range(12))
 
 
-def test_only_a_bounded_number_of_pictures_is_read_ahead() -> None:
+def test_a_bounded_number_of_images_is_read_ahead() -> None:
     taken = 0
 
     def counted() -> Iterator[Image.Image]:
@@ -85,7 +85,7 @@ def test_only_a_bounded_number_of_pictures_is_read_ahead() -> None:
         assert taken <= 5 * (done + 4)
 
 
-def test_a_thread_holds_one_decoded_picture_at_a_time() -> None:
+def test_a_thread_decodes_one_image_at_a_time() -> None:
     alive, most = 0, 0
     lock = threading.Lock()
 
@@ -108,7 +108,7 @@ def test_a_thread_holds_one_decoded_picture_at_a_time() -> None:
     assert most <= 2  # the next is decoded before the name of the last is bound anew
 
 
-def test_each_thread_computes_alone_and_the_setting_is_given_back() -> None:
+def test_each_thread_uses_one_core_and_the_setting_is_restored() -> None:
     torch.set_num_threads(2)
     backbone = FakeBackbone()
 
@@ -120,7 +120,7 @@ def test_each_thread_computes_alone_and_the_setting_is_given_back() -> None:
     assert max(backbone.batches) < 40
 
 
-def test_a_stream_that_is_left_early_gives_the_setting_back() -> None:
+def test_the_setting_is_restored_if_the_stream_is_closed_early() -> None:
     torch.set_num_threads(2)
     stream = embed_images(FakeBackbone(), pictures(100))
     next(stream)
@@ -133,7 +133,7 @@ def test_a_stream_that_is_left_early_gives_the_setting_back() -> None:
     assert found == [2]
 
 
-def test_an_error_in_the_source_reaches_the_caller() -> None:
+def test_an_error_of_the_source_is_raised() -> None:
     def broken() -> Iterator[Image.Image]:
         yield from pictures(3)
         raise OSError("disk gone")
@@ -149,7 +149,7 @@ def failing(n: int, bad: set[int]) -> list[Picture]:
     return [fail if i in bad else picture(i) for i in range(n)]
 
 
-def test_an_error_of_one_picture_reaches_the_caller_after_those_before_it() -> None:
+def test_an_error_of_an_image_is_raised_after_the_features_before_it() -> None:
     stream = embed_images(FakeBackbone(), failing(9, {5}), batch_size=2)
 
     assert next(stream)[:, 0].tolist() == [0, 1]
@@ -159,7 +159,7 @@ def test_an_error_of_one_picture_reaches_the_caller_after_those_before_it() -> N
 
 
 @pytest.mark.parametrize("bad", [{0}, {2, 3}, {8}, set(range(9)), {1, 4, 6}])
-def test_failing_pictures_can_be_left_out(bad: set[int]) -> None:
+def test_unreadable_images_can_be_left_out(bad: set[int]) -> None:
     seen: list[int] = []
 
     def note(position: int, error: Exception) -> None:
@@ -173,7 +173,7 @@ def test_failing_pictures_can_be_left_out(bad: set[int]) -> None:
 
 
 @pytest.mark.parametrize("setting", ["batch_size", "threads"])
-def test_numbers_are_checked_before_anything_is_read(setting: str) -> None:
+def test_arguments_are_validated_before_images_are_read(setting: str) -> None:
     call: Callable[..., object] = embed_images
     with pytest.raises(InvalidConfig, match=setting):
         call(FakeBackbone(), [], **{setting: 0})
@@ -189,7 +189,7 @@ def test_files(tmp_path: Path) -> None:
     assert found == pytest.approx([0, 80, 160], abs=2)
 
 
-def test_large_jpegs_are_decoded_at_a_fraction_and_upright(tmp_path: Path) -> None:
+def test_large_jpegs_are_scaled_down_and_rotated(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turned
     Image.new("RGB", (640, 480)).save(tmp_path / "a.jpg", exif=exif.tobytes())
@@ -199,7 +199,7 @@ def test_large_jpegs_are_decoded_at_a_fraction_and_upright(tmp_path: Path) -> No
     assert read_image(tmp_path / "a.jpg", at_least=900).size == (480, 640)
 
 
-def test_features_of_photos_at_a_fraction_agree_with_those_of_the_whole(tmp_path: Path) -> None:
+def test_scaled_down_photos_have_nearly_the_same_features(tmp_path: Path) -> None:
     backbone = load_backbone("efficientnet_lite0", device="cpu")
     # A third of the photos' height, as 160 is of 480: enlarged photos would have no detail to lose.
     backbone.preprocessing = replace(backbone.preprocessing, size=142, resize=142)

@@ -1,4 +1,4 @@
-"""Folding changes nothing but the speed, and is left when it would."""
+"""Folding batch norms does not change the features, and is skipped if it would."""
 
 import pytest
 import timm
@@ -17,7 +17,7 @@ def _seed() -> None:
 
 
 def shaken(module: nn.Module) -> nn.Module:
-    """As if trained: statistics and scales that are not all zero and one."""
+    """Set statistics and scales as if the network were trained."""
     for layer in module.modules():
         if isinstance(layer, nn.BatchNorm2d) and layer.running_mean is not None:
             assert layer.running_var is not None
@@ -51,7 +51,7 @@ class Pooled(nn.Module):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("affine", [True, False])
 @pytest.mark.parametrize("kind", [nn.BatchNorm2d, BatchNormAct2d])
-def test_a_norm_disappears_in_the_convolution(
+def test_a_norm_is_folded_into_the_convolution(
     kind: type[nn.BatchNorm2d], affine: bool, bias: bool
 ) -> None:
     module = shaken(Pooled(nn.Conv2d(3, 6, 3, groups=3, bias=bias), kind(6, affine=affine)))
@@ -82,7 +82,7 @@ def test_models_of_timm(name: str) -> None:
 
 
 class UsedTwice(Pooled):
-    """The convolution's own output is also added at the end."""
+    """The output of the convolution is also added at the end."""
 
     def forward(self, batch: Tensor) -> Tensor:
         found = self.layers[0](batch)
@@ -113,11 +113,11 @@ class LooksInside(Pooled):
     ],
     ids=["used twice", "repeated", "looks inside", "own weights", "no statistics", "apart", "none"],
 )
-def test_what_cannot_be_folded_is_given_back(module: nn.Module) -> None:
+def test_a_model_that_cannot_be_folded_is_returned_unchanged(module: nn.Module) -> None:
     assert fold_batch_norms(shaken(module), image_batch()) is module
 
 
-def test_a_model_without_batch_norms_is_given_back() -> None:
+def test_a_model_without_batch_norms_is_returned_unchanged() -> None:
     module = timm.create_model("test_vit", pretrained=False, num_classes=0).eval()
     assert fold_batch_norms(module, torch.randn(1, 3, 160, 160)) is module
 

@@ -44,7 +44,7 @@ _built: dict[str, Any] = {}
 
 
 def on_no_device(name: str) -> Any:
-    """The architecture without memory for its weights; several names share one."""
+    """Create the architecture without memory for its weights; several names share one."""
     named = NAMED_BACKBONES[name]
     model = named.model.partition(".")[0]
     key = f"{model} {named.options}"
@@ -54,7 +54,7 @@ def on_no_device(name: str) -> Any:
     return _built[key]
 
 
-def test_the_paper_s_names_and_the_newer_families_are_there() -> None:
+def test_the_names_of_the_paper_and_newer_families_exist() -> None:
     families = {name.partition("_")[0] for name in NAMED_BACKBONES}
 
     assert NAMED_BACKBONES.keys() >= OF_THE_PAPER
@@ -117,7 +117,7 @@ def test_the_library_offers_the_weights(name: str) -> None:
         assert named.publisher.startswith(hub.rstrip("/") + " ")
 
 
-def test_weights_that_only_come_as_a_file(tmp_path: Path) -> None:
+def test_weights_that_are_only_available_as_a_file(tmp_path: Path) -> None:
     advice = rf"public file vits16_800ep\.pth\.tar of MSN .* {tmp_path} as msn_vits16\.pth\.tar"
 
     with pytest.raises(WeightsUnavailable, match=advice):

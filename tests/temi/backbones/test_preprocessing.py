@@ -28,21 +28,21 @@ def test_values_are_shifted_and_scaled_per_channel() -> None:
         assert torch.equal(channel, torch.full((8, 8), value))
 
 
-def test_the_middle_of_a_wide_picture_is_kept() -> None:
+def test_the_center_of_a_wide_image_is_kept() -> None:
     wide = Image.new("RGB", (300, 100), (255, 0, 0))
     wide.paste((127, 127, 127), (80, 0, 220, 100))
 
     assert torch.equal(make()(wide), torch.zeros(3, 8, 8))
 
 
-def test_a_crop_margin_cuts_the_border_away() -> None:
+def test_the_crop_margin_is_removed() -> None:
     framed = Image.new("RGB", (100, 100), (255, 0, 0))
     framed.paste((127, 127, 127), (5, 5, 95, 95))
 
     assert torch.equal(make(size=8, resize=16)(framed), torch.zeros(3, 8, 8))
 
 
-def test_large_photos_come_out_as_without_the_shortcut() -> None:
+def test_reducing_large_photos_first_changes_little() -> None:
     rng = np.random.default_rng(0)
     small = Image.fromarray(rng.integers(0, 255, (16, 16, 3), dtype=np.uint8))
     large = small.resize((1600, 1600), Image.Resampling.BICUBIC)
@@ -53,12 +53,12 @@ def test_large_photos_come_out_as_without_the_shortcut() -> None:
     assert np.abs(ours - exact).max() < 6
 
 
-def test_odd_modes_and_tiny_pictures() -> None:
+def test_unusual_modes_and_tiny_images() -> None:
     assert make()(Image.new("L", (1, 3))).shape == (3, 8, 8)
     assert make()(Image.new("RGBA", (5, 1))).shape == (3, 8, 8)
 
 
-def test_as_dict_survives_json() -> None:
+def test_as_dict_can_be_stored_as_json() -> None:
     values = make().as_dict()
 
     assert json.loads(json.dumps(values)) == values
@@ -66,7 +66,7 @@ def test_as_dict_survives_json() -> None:
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("size", [(8, 8), (21, 13), (9, 40), (5, 5), (200, 101)])
-def test_the_square_is_what_pillow_makes_of_it(size: tuple[int, int], interpolation: str) -> None:
+def test_the_square_equals_that_of_pillow(size: tuple[int, int], interpolation: str) -> None:
     rng = np.random.default_rng(0)
     image = Image.fromarray(rng.integers(90, 160, (*size[::-1], 3), dtype=np.uint8))
     side = min(size)

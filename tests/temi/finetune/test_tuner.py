@@ -1,4 +1,4 @@
-"""Fine-tuning a small backbone that looks at the whole picture, where only the middle counts."""
+"""Fine-tuning of a small backbone that sees whole images whose group depends on the middle."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ TRAINED = TrainConfig(
 
 
 class Glance(nn.Module):
-    """The mean color of the picture; its last layer could weigh every part of it differently."""
+    """The mean color of the image; the last layer can learn a weight for every part of it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ def rgb(values: npt.NDArray[np.floating]) -> tuple[int, ...]:
 
 
 def draw(background_spread: float, rng: np.random.Generator) -> list[Image.Image]:
-    """Red, green and blue discs, on backgrounds whose color says nothing about the group."""
+    """Red, green and blue discs on backgrounds whose color is independent of the group."""
     pictures = []
     for i in range(N_IMAGES):
         color = 90 + rng.normal(0, 8, 3)
@@ -108,7 +108,7 @@ def draw(background_spread: float, rng: np.random.Generator) -> list[Image.Image
 
 
 def draw_neighbors(labels: npt.NDArray[np.int64], rng: np.random.Generator) -> Any:
-    """Ten partners of each image, of which one in twenty is any image at all."""
+    """Ten neighbors of each image; one in twenty is a random image."""
     rows = []
     for i, label in enumerate(labels):
         others = np.delete(np.arange(N_IMAGES), i)
@@ -169,7 +169,7 @@ def test_improves_where_features_are_poor_and_pairs_are_good(hard: Case) -> None
     assert hard.accuracy(*run.finish()) > before + 0.02
 
 
-def test_does_no_harm_where_all_is_well(easy: Case) -> None:
+def test_good_features_do_not_get_worse(easy: Case) -> None:
     before = easy.accuracy(easy.backbone, easy.best)
     run = easy.run(steps=40)
     run.run(40)
@@ -178,7 +178,7 @@ def test_does_no_harm_where_all_is_well(easy: Case) -> None:
     assert easy.accuracy(*run.finish()) >= before
 
 
-def test_starts_from_exactly_what_was_trained(easy: Case) -> None:
+def test_the_first_predictions_equal_those_of_the_trained_models(easy: Case) -> None:
     backbone, model = easy.run().finish()
 
     features = easy.features(backbone)
@@ -205,7 +205,7 @@ def test_only_the_copy_changes(easy: Case) -> None:
     assert tuned.weights_hash == hash_tensors(backbone_tensors(tuned))
 
 
-def test_every_parameter_learns_and_no_statistic_moves(easy: Case) -> None:
+def test_every_parameter_is_trained_and_no_statistic_changes(easy: Case) -> None:
     run = easy.run()
     before = {name: t.clone() for name, t in run._student.state_dict().items()}
     run.run(2)
@@ -229,7 +229,7 @@ def test_the_teacher_is_a_moving_average_of_all_parameters(easy: Case) -> None:
 
 
 @pytest.mark.parametrize("objective", ["temi", "wpmi", "pmi"])
-def test_a_batch_in_pieces_has_the_same_gradients(easy: Case, objective: str) -> None:
+def test_micro_batches_give_the_gradients_of_the_whole_batch(easy: Case, objective: str) -> None:
     whole = easy.run(objective=objective, pairs_at_once=16)
     pieces = easy.run(objective=objective, pairs_at_once=5)
     for run in (whole, pieces):
@@ -242,10 +242,10 @@ def test_a_batch_in_pieces_has_the_same_gradients(easy: Case, objective: str) ->
     torch.testing.assert_close(whole._losses, pieces._losses)
 
 
-def test_scan_sees_its_batch_whole(easy: Case) -> None:
+def test_scan_does_not_split_its_batch(easy: Case) -> None:
     run = easy.run(objective="scan", pairs_at_once=5)
 
-    assert [len(pairs) for pairs, _ in run._pieces()] == [16]
+    assert [len(pairs) for pairs, _ in run._micro_batches()] == [16]
     assert np.isfinite(run.run(1).loss)
 
 
@@ -276,7 +276,7 @@ def test_another_seed_is_another_run(easy: Case) -> None:
     assert not same(first.state(), other.state())
 
 
-def test_a_state_does_not_change_behind_the_callers_back(easy: Case) -> None:
+def test_a_returned_state_does_not_change_later(easy: Case) -> None:
     run = easy.run()
     run.run(1)
     state = run.state()
@@ -286,7 +286,7 @@ def test_a_state_does_not_change_behind_the_callers_back(easy: Case) -> None:
     assert same(state, kept)
 
 
-def test_weights_survive_storage(easy: Case, tmp_path: Path) -> None:
+def test_stored_weights_give_the_same_features(easy: Case, tmp_path: Path) -> None:
     run = easy.run()
     run.run(2)
     tuned, _ = run.finish()
@@ -314,16 +314,16 @@ def test_a_timm_backbone_loads_stored_weights_by_name(tmp_path: Path) -> None:
 
 def test_warm_up_is_linear_and_then_constant(easy: Case) -> None:
     run = easy.run(steps=40, warmup_steps=50)
-    warmths = []
+    factors = []
     for _ in range(6):
-        warmths.append(run._warmth())
+        factors.append(run._warmup_factor())
         run.run(1)
 
-    assert warmths == pytest.approx([0.25, 0.5, 0.75, 1, 1, 1])  # a tenth of the run
+    assert factors == pytest.approx([0.25, 0.5, 0.75, 1, 1, 1])  # a tenth of the run
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_pictures_are_read_once_and_in_order(easy: Case, threads: int) -> None:
+def test_images_are_loaded_once_and_in_order(easy: Case, threads: int) -> None:
     asked: list[list[int]] = []
 
     def load_images(ids: Sequence[int]) -> Iterable[Picture]:
@@ -343,14 +343,14 @@ def test_pictures_are_read_once_and_in_order(easy: Case, threads: int) -> None:
         np.testing.assert_array_equal(row.numpy(), np.asarray(easy.pictures[i]))
 
 
-def test_pictures_that_do_not_come(easy: Case) -> None:
+def test_missing_images_are_an_error(easy: Case) -> None:
     def damaged() -> Image.Image:
         raise OSError("damaged file")
 
     preprocessing = easy.backbone.preprocessing
-    with pytest.raises(TemiError, match="gave 2 pictures for 3 ids"):
+    with pytest.raises(TemiError, match="returned 2 images for 3 ids"):
         read_pixels(preprocessing, easy.pictures[:2], 3)
-    with pytest.raises(TemiError, match="gave more pictures for 3 ids"):
+    with pytest.raises(TemiError, match="returned more than 3 images for 3 ids"):
         read_pixels(preprocessing, easy.pictures, 3)
     with pytest.raises(OSError, match="damaged file"):
         read_pixels(preprocessing, [damaged, *easy.pictures], 91)
@@ -360,10 +360,10 @@ def changed(model: ClusterModel, temperature: float = 0.1, **arrays: Any) -> Clu
     return ClusterModel.from_tensors(model.tensors() | arrays, temperature)
 
 
-def test_models_that_do_not_belong_together(easy: Case) -> None:
+def test_models_of_different_runs_are_refused(easy: Case) -> None:
     first, wide = easy.models[0], np.zeros((16, 4), np.float32)
     four = np.zeros(4, np.float32)
-    strangers = {
+    invalid = {
         "at least one": [],
         "expect 4 features": [changed(first, mean=four, std=four, w1=np.zeros((4, 32)))],
         "shape of w3": [first, changed(first, w3=wide)],
@@ -371,18 +371,18 @@ def test_models_that_do_not_belong_together(easy: Case) -> None:
         "temperature": [first, changed(first, temperature=0.2)],
     }
 
-    for reason, models in strangers.items():
+    for reason, models in invalid.items():
         with pytest.raises(TemiError, match=reason):
             Finetuner(easy.backbone, models, easy.load, easy.neighbors, FinetuneConfig())
 
 
-def test_other_refusals(easy: Case) -> None:
+def test_invalid_states_and_neighbors_are_refused(easy: Case) -> None:
     run = easy.run()
-    with pytest.raises(TemiError, match="another fine-tuner: optimizer"):
+    with pytest.raises(TemiError, match="another fine-tuner: it differs in optimizer"):
         run.load_state({k: v for k, v in run.state().items() if not k.startswith("optimizer")})
-    with pytest.raises(TemiError, match="another fine-tuner: losses"):
+    with pytest.raises(TemiError, match="another fine-tuner: it differs in losses"):
         run.load_state(run.state() | {"losses": torch.zeros(3, 1)})
     with pytest.raises(TemiError, match="neighbors must have shape"):
         Finetuner(easy.backbone, easy.models, easy.load, np.zeros(3, int), FinetuneConfig())
-    with pytest.raises(TemiError, match="outside"):
+    with pytest.raises(TemiError, match="must be row ids"):
         Finetuner(easy.backbone, easy.models, easy.load, easy.neighbors + 60, FinetuneConfig())

@@ -1,4 +1,4 @@
-"""Features to search, and what a slow search says about them."""
+"""Features to search, and a slow brute-force search to compare with."""
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ def random_features(n: int, dim: int = 8, seed: int = 0) -> Features:
 
 
 def clustered_features(n: int, dim: int = 32, groups: int = 20, seed: int = 0) -> Features:
-    """Groups that touch: many rows have neighbors on the other side of a border."""
+    """Overlapping groups: many rows have neighbors in other groups."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(size=(groups, 6))
     latent = centers[rng.integers(groups, size=n)] + 0.5 * rng.normal(size=(n, 6))
@@ -36,7 +36,7 @@ def recall(features: Features, found: Ids) -> float:
 
 
 def assert_lists(found: Ids, k: int) -> None:
-    """Whole lists of other rows, none twice."""
+    """Check that every row has k different other rows."""
     assert found.shape[1] == k
     assert found.dtype == np.int64
     assert found.min() >= 0
@@ -46,7 +46,7 @@ def assert_lists(found: Ids, k: int) -> None:
 
 
 def assert_nearest(features: Features, found: Ids) -> None:
-    """Compared by similarity, since rows that tie may come in any order."""
+    """Compare by similarity, because tied rows may come in any order."""
     assert_lists(found, found.shape[1])
     scores = cosine(features)
     best = -np.sort(-scores, axis=1)[:, : found.shape[1]]

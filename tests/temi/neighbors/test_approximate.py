@@ -4,14 +4,10 @@ import numpy as np
 import pytest
 
 from temi.errors import TemiError
-from temi.neighbors import approximate, cells, scan
-from temi.neighbors.approximate import (
-    LEAST_RECALL,
-    Sample,
-    approximate_neighbors,
-    measure_recall,
-    storage_dtype,
-)
+from temi.neighbors import cells, scan, sharded
+from temi.neighbors.approximate import approximate_neighbors
+from temi.neighbors.recall import MIN_RECALL, RecallSample, measure_recall
+from temi.neighbors.sharded import storage_dtype
 from tests.temi.neighbors.brute_force import (
     Features,
     assert_lists,
@@ -30,17 +26,17 @@ def features() -> Features:
 
 
 @pytest.mark.parametrize("dim_bytes", [4, 2])
-def test_recall_is_what_it_says(features: Features, dim_bytes: int) -> None:
+def test_the_reported_recall_is_correct(features: Features, dim_bytes: int) -> None:
     found = approximate_neighbors(features, K, memory_bytes=dim_bytes * features.size)
 
     assert found is not None
     assert_lists(found.ids, K)
-    assert recall(features, found.ids) >= LEAST_RECALL
+    assert recall(features, found.ids) >= MIN_RECALL
     assert found.recall == pytest.approx(recall(features, found.ids), abs=0.01)
     assert 1 <= found.n_probes < found.n_cells
 
 
-def test_small_batches_and_products_change_nothing(
+def test_the_sizes_of_batches_and_products_change_nothing(
     features: Features, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = approximate_neighbors(features, K, memory_bytes=GIGABYTE)
@@ -80,7 +76,7 @@ def test_memory_map(features: Features, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.ids, direct.ids)
 
 
-def test_duplicates_are_neighbors_and_a_row_is_not_its_own() -> None:
+def test_duplicates_are_neighbors_and_a_row_is_not_its_own_neighbor() -> None:
     features = np.repeat(clustered_features(700), 5, axis=0)
 
     found = approximate_neighbors(features, 4, memory_bytes=GIGABYTE)
@@ -88,15 +84,15 @@ def test_duplicates_are_neighbors_and_a_row_is_not_its_own() -> None:
     assert found is not None
     assert_lists(found.ids, 4)
     same = found.ids // 5 == np.arange(len(features))[:, None] // 5
-    assert same.mean() > LEAST_RECALL
+    assert same.mean() > MIN_RECALL
 
 
-def test_rows_with_few_in_their_cells_get_more_cells(
+def test_rows_with_too_few_neighbors_in_their_cells_scan_more_cells(
     features: Features, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One probe in cells of 16 rows cannot give 40 neighbors."""
-    monkeypatch.setattr(approximate, "needed_probes", lambda *_: 1)
-    monkeypatch.setattr(approximate, "LEAST_RECALL", 0.0)
+    monkeypatch.setattr(sharded, "choose_n_probes", lambda *_: 1)
+    monkeypatch.setattr(sharded, "MIN_RECALL", 0.0)
     monkeypatch.setattr(cells, "_CELL_EXPONENT", 1.0)
 
     found = approximate_neighbors(features, 40, memory_bytes=GIGABYTE)
@@ -105,16 +101,16 @@ def test_rows_with_few_in_their_cells_get_more_cells(
     assert_lists(found.ids, 40)
 
 
-def test_more_probes_if_the_recall_is_missed(
+def test_more_probes_if_the_recall_is_too_low(
     features: Features, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(approximate, "needed_probes", lambda *_: 1)
+    monkeypatch.setattr(sharded, "choose_n_probes", lambda *_: 1)
 
     found = approximate_neighbors(features, K, memory_bytes=GIGABYTE)
 
     assert found is not None
     assert found.n_probes > 1
-    assert found.recall >= LEAST_RECALL
+    assert found.recall >= MIN_RECALL
 
 
 def test_none_if_exact_search_is_faster() -> None:
@@ -148,21 +144,21 @@ def test_few_distinct_rows() -> None:
     np.testing.assert_array_equal(features[found.ids[:, 0]], features)
 
 
-def test_recall_counts_ties_as_right() -> None:
+def test_recall_counts_ties_as_correct() -> None:
     features = np.ones((50, 4), dtype=np.float32)
     features[40:] = -1
-    sample = Sample(np.array([0, 1]), np.array([[1, 2], [2, 3]]))
+    sample = RecallSample(np.array([0, 1]), np.array([[1, 2], [2, 3]]))
 
     assert measure_recall(features, sample, np.array([[30, 31], [32, 33]])) == 1.0
     assert measure_recall(features, sample, np.array([[30, 41], [42, 43]])) == 0.25
 
 
 def test_refuses_nan(features: Features) -> None:
-    spoilt = features.copy()
-    spoilt[3999, 5] = np.nan
+    invalid = features.copy()
+    invalid[3999, 5] = np.nan
 
     with pytest.raises(TemiError, match="NaN"):
-        approximate_neighbors(spoilt, K, memory_bytes=GIGABYTE)
+        approximate_neighbors(invalid, K, memory_bytes=GIGABYTE)
 
 
 def test_storage_dtype() -> None:

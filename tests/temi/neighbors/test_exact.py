@@ -29,7 +29,7 @@ def test_many_blocks_agree_with_brute_force(memory_bytes: int) -> None:
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("memory_bytes", [0, GIGABYTE])
-def test_duplicates_find_each_other_and_never_themselves(memory_bytes: int) -> None:
+def test_duplicates_are_neighbors_of_each_other_and_not_of_themselves(memory_bytes: int) -> None:
     features = np.repeat(random_features(40), 4, axis=0)
 
     found = exact_neighbors(features, 3, memory_bytes=memory_bytes)
@@ -83,7 +83,7 @@ def test_progress_ends_with_all_rows(memory_bytes: int) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_a_raising_progress_ends_the_search() -> None:
+def test_an_error_in_progress_stops_the_search() -> None:
     def give_up(_done: int, _total: int) -> None:
         raise KeyboardInterrupt
 
@@ -91,7 +91,7 @@ def test_a_raising_progress_ends_the_search() -> None:
         exact_neighbors(random_features(125), 3, memory_bytes=0, progress=give_up)
 
 
-def test_huge_numbers_but_not_infinite_ones() -> None:
+def test_huge_numbers_are_accepted_and_infinite_ones_refused() -> None:
     features = random_features(30)
 
     assert_nearest(features, exact_neighbors(features * 1e30, 4, memory_bytes=GIGABYTE))

@@ -4,11 +4,11 @@ import time
 import faiss
 import pytest
 
-from temi.neighbors.parallel import Tally, even_slices, run_pieces
+from temi.neighbors.parallel import ProgressCounter, even_slices, run_in_threads
 from tests.waiting import LONG_SECONDS
 
 
-def test_every_piece_once_and_progress_on_the_calling_thread() -> None:
+def test_every_item_once_and_progress_on_the_calling_thread() -> None:
     seen: list[int] = []
     reports: list[tuple[int, int]] = []
     callers: set[int] = set()
@@ -17,43 +17,43 @@ def test_every_piece_once_and_progress_on_the_calling_thread() -> None:
         reports.append((done, total))
         callers.add(threading.get_ident())
 
-    tally = Tally(10, report)
+    counter = ProgressCounter(10, report)
 
-    def work(piece: int) -> None:
-        seen.append(piece)
-        tally.add(2)
+    def task(item: int) -> None:
+        seen.append(item)
+        counter.add(2)
 
-    run_pieces(work, range(5), tally)
+    run_in_threads(task, range(5), counter)
 
     assert sorted(seen) == [0, 1, 2, 3, 4]
     assert reports[-1] == (10, 10)
     assert callers == {threading.get_ident()}
 
 
-def test_the_error_of_a_piece_stops_the_others() -> None:
-    tally = Tally(1000, None)
+def test_an_error_stops_the_other_tasks() -> None:
+    counter = ProgressCounter(1000, None)
     finished: list[int] = []
 
-    def work(piece: int) -> None:
-        if piece == 0:
-            raise ValueError("no good")
+    def task(item: int) -> None:
+        if item == 0:
+            raise ValueError("invalid item")
         time.sleep(0.01)
-        tally.add(1)
-        finished.append(piece)
+        counter.add(1)
+        finished.append(item)
 
-    with pytest.raises(ValueError, match="no good"):
-        run_pieces(work, range(1000), tally)
+    with pytest.raises(ValueError, match="invalid item"):
+        run_in_threads(task, range(1000), counter)
     assert len(finished) < 900
 
 
-def _meet() -> None:
-    """Ends only if three pieces are worked on at the same time."""
-    meeting = threading.Barrier(3, timeout=LONG_SECONDS)
+def _run_three_at_once() -> None:
+    """Return only if three tasks run at the same time."""
+    barrier = threading.Barrier(3, timeout=LONG_SECONDS)
 
-    def work(_piece: int) -> None:
-        meeting.wait()
+    def task(_item: int) -> None:
+        barrier.wait()
 
-    run_pieces(work, range(3), Tally(3, None))
+    run_in_threads(task, range(3), ProgressCounter(3, None))
 
 
 def test_as_many_threads_at_once_as_faiss_would_use() -> None:
@@ -61,7 +61,7 @@ def test_as_many_threads_at_once_as_faiss_would_use() -> None:
     faiss.omp_set_num_threads(3)
     try:
         for _ in range(2):  # the first run must not take threads from the second
-            _meet()
+            _run_three_at_once()
     finally:
         faiss.omp_set_num_threads(before)
 

@@ -47,7 +47,7 @@ def test_many_rows_are_searched_approximately(monkeypatch: pytest.MonkeyPatch) -
     assert mine_neighbors(features, 10, method="exact").method == "exact"
 
 
-def test_exact_where_the_approximation_does_not_pay() -> None:
+def test_exact_if_the_approximation_is_not_faster() -> None:
     features = random_features(1500, 128)
     seen: list[int] = []
 
@@ -61,7 +61,7 @@ def test_exact_where_the_approximation_does_not_pay() -> None:
     assert seen[-1] == 1500
 
 
-def test_exact_where_the_rows_do_not_fit() -> None:
+def test_exact_if_the_rows_do_not_fit_in_memory() -> None:
     features = clustered_features(1000)
 
     found = mine_neighbors(features, 5, method="approximate", memory_bytes=1000)
@@ -81,7 +81,7 @@ def test_memory_map(method: Method, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["auto", "exact", "approximate"])
-def test_k_is_clipped_to_the_others(method: Method) -> None:
+def test_k_is_clipped_to_the_number_of_other_rows(method: Method) -> None:
     features = random_features(5)
 
     assert_lists(mine_neighbors(features, 50, method=method).ids, 4)
@@ -91,7 +91,7 @@ def test_k_is_clipped_to_the_others(method: Method) -> None:
 
 
 @pytest.mark.parametrize("method", ["exact", "approximate"])
-def test_a_zero_row_and_equal_rows_are_no_trouble(method: Method) -> None:
+def test_zero_rows_and_equal_rows(method: Method) -> None:
     features = random_features(200)
     features[3] = 0
     features[100:] = features[100]
@@ -101,7 +101,7 @@ def test_a_zero_row_and_equal_rows_are_no_trouble(method: Method) -> None:
 
 
 @pytest.mark.parametrize("method", ["exact", "approximate"])
-def test_refusals(method: Method) -> None:
+def test_invalid_arguments_are_refused(method: Method) -> None:
     with pytest.raises(InvalidConfig, match="at least 1"):
         mine_neighbors(random_features(5), 0, method=method)
     for value in (np.nan, np.inf):

@@ -6,7 +6,13 @@ import pytest
 import torch
 
 from temi.config import TrainConfig
-from temi.training.head_groups import HeadGroup, Step, heads_per_group, join_states, split_state
+from temi.training.head_groups import (
+    HeadGroup,
+    StepInputs,
+    concat_states,
+    heads_per_group,
+    load_states,
+)
 from temi.training.objectives import make_objective
 from temi.training.objectives.teacher import agreement
 
@@ -25,47 +31,51 @@ def groups(sizes: list[int], settings: TrainConfig) -> list[HeadGroup]:
     ]
 
 
-def train(made: list[HeadGroup], settings: TrainConfig, steps: int = 3) -> None:
+def train(head_groups: list[HeadGroup], settings: TrainConfig, steps: int = 3) -> None:
     objective = make_objective(settings)
     generator = torch.Generator().manual_seed(1)
     for _ in range(steps):
         views = torch.randn(12, 7, generator=generator)
-        taught = [group.teach(views) for group in made]
-        weights = objective.weigh(torch.cat([agreement(t) for t in taught]))
-        step = Step(views=views, objective=objective, learning_rate=1e-2, teacher_momentum=0.9)
-        shares = torch.split(weights, [len(t) for t in taught])
-        for group, log_teacher, share in zip(made, taught, shares, strict=True):
-            group.learn(log_teacher, share, step=step)
+        log_teachers = [group.forward_teacher(views) for group in head_groups]
+        weights = objective.pair_weights(torch.cat([agreement(t) for t in log_teachers]))
+        step = StepInputs(
+            views=views, objective=objective, learning_rate=1e-2, teacher_momentum=0.9
+        )
+        group_weights = torch.split(weights, [len(t) for t in log_teachers])
+        for group, log_teacher, weight in zip(
+            head_groups, log_teachers, group_weights, strict=True
+        ):
+            group.train_student(log_teacher, weight, step=step)
 
 
 @pytest.mark.parametrize("objective", ["temi", "wpmi", "pmi", "scan"])
-def test_how_heads_are_grouped_does_not_matter(objective: str) -> None:
+def test_the_grouping_of_heads_changes_nothing(objective: str) -> None:
     settings = config(objective=objective)
     together, apart = groups([5], settings), groups([2, 2, 1], settings)
     train(together, settings)
     train(apart, settings)
 
-    expected = join_states(together)
-    for name, tensor in join_states(apart).items():
+    expected = concat_states(together)
+    for name, tensor in concat_states(apart).items():
         # Adam divides by the size of a gradient: next to zero, rounding moves a step by a trace.
         torch.testing.assert_close(tensor, expected[name], rtol=1e-3, atol=5e-5)
 
 
-def test_a_state_can_be_taken_over_by_other_groups() -> None:
+def test_a_state_can_be_loaded_into_other_groups() -> None:
     settings = config()
     trained, fresh = groups([5], settings), groups([3, 2], settings)
     train(trained, settings)
 
-    split_state(fresh, join_states(trained), step=3)
+    load_states(fresh, concat_states(trained), step=3)
 
-    for name, tensor in join_states(fresh).items():
-        assert torch.equal(tensor, join_states(trained)[name])
+    for name, tensor in concat_states(fresh).items():
+        assert torch.equal(tensor, concat_states(trained)[name])
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"n_heads": 1}, 1),  # never more than there are
+        ({"n_heads": 1}, 1),  # never more than there are heads
         ({"n_heads": 16, "n_clusters": 25_000, "batch_size": 512}, 7),
         ({"n_heads": 50, "n_clusters": 100, "batch_size": 512}, 50),
     ],
@@ -74,7 +84,7 @@ def test_a_gpu_takes_as_many_heads_as_fit(changes: dict[str, object], expected: 
     assert heads_per_group(config(**changes), torch.device("cuda")) == expected
 
 
-def test_the_cores_of_a_cpu_get_equal_shares() -> None:
+def test_a_cpu_has_two_heads_per_group() -> None:
     assert heads_per_group(config(n_heads=16), CPU) == 2
 
 

@@ -8,13 +8,13 @@ from temi.training.head_threads import HeadThreadPool
 CPU = torch.device("cpu")
 
 
-def test_results_come_in_order_from_threads_of_one_core_each() -> None:
+def test_results_keep_their_order_and_each_thread_uses_one_core() -> None:
     torch.set_num_threads(2)
-    lanes = HeadThreadPool(5, CPU)
+    pool = HeadThreadPool(5, CPU)
 
-    found = lanes.map(lambda n: (n, torch.get_num_threads()), range(5))
+    found = pool.map(lambda n: (n, torch.get_num_threads()), range(5))
 
-    assert lanes.count == 2
+    assert pool.n_threads == 2
     assert found == [(n, 1) for n in range(5)]
     assert torch.get_num_threads() == 2
     fresh = []
@@ -24,18 +24,18 @@ def test_results_come_in_order_from_threads_of_one_core_each() -> None:
     assert fresh == [2]
 
 
-def test_one_piece_stays_in_the_callers_thread() -> None:
+def test_a_single_task_runs_in_the_calling_thread() -> None:
     torch.set_num_threads(2)
-    lanes = HeadThreadPool(1, CPU)
+    pool = HeadThreadPool(1, CPU)
 
-    assert lanes.map(lambda n: threading.get_ident(), [0]) == [threading.get_ident()]
+    assert pool.map(lambda n: threading.get_ident(), [0]) == [threading.get_ident()]
 
 
-def test_errors_reach_the_caller() -> None:
+def test_errors_are_raised_in_the_caller() -> None:
     torch.set_num_threads(2)
 
     def fail(n: int) -> int:
-        raise ValueError(f"piece {n}")
+        raise ValueError(f"task {n}")
 
-    with pytest.raises(ValueError, match="piece 0"):
+    with pytest.raises(ValueError, match="task 0"):
         HeadThreadPool(3, CPU).map(fail, range(3))

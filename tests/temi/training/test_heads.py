@@ -19,7 +19,7 @@ def make(n_heads: int = 3, seed: int = 0) -> Heads:
 
 
 def single_head(heads: Heads, index: int) -> nn.Sequential:
-    """Head ``index`` out of torch's own layers."""
+    """Head ``index`` built from torch's own layers."""
     first, second = nn.Linear(7, 16), nn.Linear(16, 8)
     last = nn.utils.parametrizations.weight_norm(nn.Linear(8, 5, bias=False))
     rows = slice(index * 16, (index + 1) * 16)
@@ -72,7 +72,7 @@ def test_gradients_equal_those_of_single_heads() -> None:
     torch.testing.assert_close(grad[16:32], expected)
 
 
-def test_one_head_keeps_its_axis() -> None:
+def test_a_single_head_keeps_the_axis_of_heads() -> None:
     assert make(n_heads=1)(torch.zeros(2, 7)).shape == (1, 2, 5)
 
 

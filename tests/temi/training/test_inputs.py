@@ -16,16 +16,16 @@ def features() -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     return np.random.default_rng(0).normal(3, 2, size=(50, 8)).astype(np.float32)
 
 
-@pytest.mark.parametrize("wanted", [None, 3])
-def test_rows_read_from_a_map_equal_rows_kept_in_memory(
+@pytest.mark.parametrize("projection_dim", [None, 3])
+def test_rows_of_a_memory_map_equal_rows_kept_in_memory(
     features: np.ndarray[tuple[int, int], np.dtype[np.float32]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    wanted: int | None,
+    projection_dim: int | None,
 ) -> None:
     np.save(tmp_path / "f.npy", features)
     standardizer = fit_standardizer(features)
-    directions = find_directions(features, standardizer, wanted)
+    directions = find_directions(features, standardizer, projection_dim)
     kept = TrainingInputs(features, standardizer, directions, CPU)
     monkeypatch.setattr(inputs, "RESIDENT_BYTES", 0)
     mapped = TrainingInputs(
@@ -34,7 +34,7 @@ def test_rows_read_from_a_map_equal_rows_kept_in_memory(
     ids = torch.tensor([4, 4, 0, 49])
 
     assert mapped._resident is None
-    assert kept.rows(ids).shape == (4, wanted or 8)
+    assert kept.rows(ids).shape == (4, projection_dim or 8)
     torch.testing.assert_close(mapped.rows(ids), kept.rows(ids))
 
 
@@ -47,7 +47,7 @@ def test_rows_are_standardized(
     torch.testing.assert_close(rows.std(dim=0, correction=0), torch.ones(8))
 
 
-def test_no_projection_into_more_than_there_is(
+def test_no_projection_if_the_features_have_fewer_dimensions(
     features: np.ndarray[tuple[int, int], np.dtype[np.float32]],
 ) -> None:
     assert find_directions(features, fit_standardizer(features), 8) is None

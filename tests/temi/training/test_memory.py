@@ -1,4 +1,4 @@
-"""The estimate against real processes, and against what it must never let through."""
+"""The memory estimate against real processes, and for settings that no worker can train."""
 
 from typing import Any
 
@@ -26,13 +26,13 @@ def total(n_images: int = 100_000, dim: int = 1280, **settings: Any) -> int:
     ],
     ids=["small", "many images", "many clusters", "paper"],
 )
-def test_a_real_training_takes_about_as_much(case: dict[str, Any]) -> None:
+def test_a_real_training_uses_about_the_estimated_memory(case: dict[str, Any]) -> None:
     wanted = estimate_memory(config_of(case), case["n_images"], case["dim"]).total
     found = measure(case)
     assert 0.8 * found < wanted < 2 * found
 
 
-def test_heads_times_clusters_beyond_any_worker_are_seen() -> None:
+def test_too_many_heads_times_clusters_are_estimated_as_too_large() -> None:
     assert total(n_heads=200, n_clusters=25_000) > 80 * GIB
     assert total(1_000_000, n_heads=16, n_clusters=25_000) < 16 * GIB
 
@@ -50,7 +50,7 @@ def test_heads_times_clusters_beyond_any_worker_are_seen() -> None:
         {"projection_dim": None},
     ],
 )
-def test_more_of_anything_takes_more(more: dict[str, Any]) -> None:
+def test_larger_settings_need_more_memory(more: dict[str, Any]) -> None:
     assert total(**more) > total()
 
 

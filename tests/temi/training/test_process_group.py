@@ -1,4 +1,4 @@
-"""Several processes come to the very bits of one."""
+"""Several processes give bit-identical results to one."""
 
 import json
 from dataclasses import asdict
@@ -15,7 +15,7 @@ from temi.neighbors.search import mine_neighbors
 from temi.training.trainer import Trainer
 from tests.temi.ranks import run_and_save, train_in
 
-N_HEADS = 7  # no number of processes below divides it
+N_HEADS = 7  # not divisible by the numbers of processes below
 CONFIG = TrainConfig(
     n_clusters=4,
     n_heads=N_HEADS,
@@ -32,7 +32,7 @@ several = pytest.mark.parametrize("processes", [2, 3])
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same run in one, two and three processes."""
+    """Train the same run in one, two and three processes."""
     folder = tmp_path_factory.mktemp("runs")
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(4, 16))
@@ -42,14 +42,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(folder / "neighbors.npy", mine_neighbors(features, 10).ids)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    run_and_save(alone(folder), folder, "1", first=True, stop_at=25)
+    run_and_save(single_process(folder), folder, "1", first=True, stop_at=25)
     for processes in (2, 3):
         train_in(folder, CONFIG, processes)
     torch.set_num_threads(before)
     return folder
 
 
-def alone(folder: Path) -> Trainer:
+def single_process(folder: Path) -> Trainer:
     features, neighbors = np.load(folder / "features.npy"), np.load(folder / "neighbors.npy")
     return Trainer(features, neighbors, CONFIG, device="cpu")
 
@@ -61,7 +61,7 @@ def assert_same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor])
 
 @several
 @pytest.mark.parametrize("moment", ["half", "end"])
-def test_every_weight_is_the_same(runs: Path, processes: int, moment: str) -> None:
+def test_every_weight_is_bit_identical(runs: Path, processes: int, moment: str) -> None:
     expected = load_file(runs / f"1-{moment}.safetensors")
     assert_same(load_file(runs / f"{processes}-{moment}.safetensors"), expected)
 
@@ -70,7 +70,7 @@ def test_every_weight_is_the_same(runs: Path, processes: int, moment: str) -> No
 def test_reports_and_labels_are_the_same(runs: Path, processes: int) -> None:
     reports = [json.loads((runs / f"{name}.json").read_text()) for name in (1, processes)]
     assert reports[0] == reports[1]
-    assert reports[0]["changed"] is not None  # somebody has looked at the assignments
+    assert reports[0]["changed"] is not None  # convergence was checked
     features = np.load(runs / "features.npy")
     for number in range(N_HEADS + 1):
         labels = model(runs, processes, number).predict(features)
@@ -84,14 +84,14 @@ def model(runs: Path, name: int, number: int) -> ClusterModel:
 
 
 @several
-def test_a_run_can_go_on_with_more_processes(runs: Path, processes: int) -> None:
+def test_a_run_can_be_resumed_with_more_processes(runs: Path, processes: int) -> None:
     resumed = load_file(runs / f"{processes}-resumed.safetensors")
     assert_same(resumed, load_file(runs / "1-end.safetensors"))
 
 
 @several
-def test_a_run_can_go_on_with_fewer_processes(runs: Path, processes: int) -> None:
-    trainer = alone(runs)
+def test_a_run_can_be_resumed_with_fewer_processes(runs: Path, processes: int) -> None:
+    trainer = single_process(runs)
     trainer.load_state(load_file(runs / f"{processes}-half.safetensors"))
     report = trainer.run(trainer.total_steps)
     assert_same(trainer.state(), load_file(runs / "1-end.safetensors"))

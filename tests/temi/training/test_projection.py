@@ -36,7 +36,7 @@ def test_the_sign_is_fixed() -> None:
     assert (directions[largest, np.arange(10)] > 0).all()
 
 
-def test_the_number_of_cores_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_bit_identical_for_any_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standardize, "CHUNK_ROWS", 32)
     rows = features()
     standardizer = fit_standardizer(rows)

@@ -16,23 +16,23 @@ def sampler(neighbors: npt.NDArray[np.int64], batch_size: int, seed: int = 0) ->
 
 
 def ring(n: int, k: int) -> npt.NDArray[np.int64]:
-    """Everyone's neighbors are the next k around a circle."""
+    """Each row has the next k rows around a circle as neighbors."""
     return (np.arange(n)[:, None] + np.arange(1, k + 1)) % n
 
 
-def test_every_image_once_an_epoch_with_one_of_its_neighbors() -> None:
-    draws = sampler(ring(30, 4), 10)
+def test_every_image_once_per_epoch_with_one_of_its_neighbors() -> None:
+    pairs = sampler(ring(30, 4), 10)
 
     for _ in range(3):
-        first, second = torch.cat([draws.draw().view(2, 10) for _ in range(3)], dim=1)
+        first, second = torch.cat([pairs.sample().view(2, 10) for _ in range(3)], dim=1)
         assert sorted(first.tolist()) == list(range(30))
         assert set(((second - first) % 30).tolist()) <= {1, 2, 3, 4}
 
 
-def test_neighbors_are_drawn_uniformly() -> None:
-    draws = sampler(ring(50, 5), 50)
+def test_neighbors_are_sampled_uniformly() -> None:
+    pairs = sampler(ring(50, 5), 50)
 
-    first, second = torch.cat([draws.draw().view(2, 50) for _ in range(200)], dim=1)
+    first, second = torch.cat([pairs.sample().view(2, 50) for _ in range(200)], dim=1)
     counts = torch.bincount((second - first) % 50, minlength=6)[1:6]
 
     assert counts.sum() == 10_000
@@ -41,53 +41,53 @@ def test_neighbors_are_drawn_uniformly() -> None:
 
 
 def test_a_batch_may_span_epochs() -> None:
-    draws = sampler(ring(4, 2), 10)
+    pairs = sampler(ring(4, 2), 10)
 
-    first = draws.draw()[:10]
+    first = pairs.sample()[:10]
 
     counts = torch.bincount(first, minlength=4)
     assert counts.min() == 2
     assert counts.max() == 3
 
 
-def test_missing_neighbors_are_never_drawn() -> None:
+def test_missing_neighbors_are_never_sampled() -> None:
     neighbors = np.array([[1, 2, -1], [0, -1, -1], [-1, -1, -1], [0, 1, 2]])
-    draws = sampler(neighbors, 3)
+    pairs = sampler(neighbors, 3)
 
-    pairs = {tuple(pair) for _ in range(100) for pair in draws.draw().view(2, 3).T.tolist()}
+    found = {tuple(pair) for _ in range(100) for pair in pairs.sample().view(2, 3).T.tolist()}
 
-    assert pairs == {(0, 1), (0, 2), (1, 0), (3, 0), (3, 1), (3, 2)}
+    assert found == {(0, 1), (0, 2), (1, 0), (3, 0), (3, 1), (3, 2)}
 
 
 @pytest.mark.parametrize("before", [0, 1, 3, 7])
-def test_goes_on_where_it_was(before: int) -> None:
-    undisturbed, interrupted = sampler(ring(20, 3), 7), sampler(ring(20, 3), 7)
+def test_a_restored_sampler_continues_with_the_same_pairs(before: int) -> None:
+    uninterrupted, interrupted = sampler(ring(20, 3), 7), sampler(ring(20, 3), 7)
     for _ in range(before):
-        undisturbed.draw()
-        interrupted.draw()
+        uninterrupted.sample()
+        interrupted.sample()
 
     resumed = sampler(ring(20, 3), 7, seed=99)
     resumed.load_state({k: v.clone() for k, v in interrupted.state().items()})
 
     for _ in range(6):
-        assert torch.equal(resumed.draw(), undisturbed.draw())
+        assert torch.equal(resumed.sample(), uninterrupted.sample())
 
 
-def test_a_memory_map_is_as_good(tmp_path: Path) -> None:
+def test_a_memory_map_gives_the_same_pairs(tmp_path: Path) -> None:
     path = tmp_path / "n.npy"
     np.save(path, ring(20, 3))
 
     mapped = sampler(np.load(path, mmap_mode="r"), 8)
 
-    assert torch.equal(mapped.draw(), sampler(ring(20, 3), 8).draw())
+    assert torch.equal(mapped.sample(), sampler(ring(20, 3), 8).sample())
 
 
-def test_refusals() -> None:
-    with pytest.raises(TemiError, match="outside"):
+def test_invalid_neighbors_are_refused() -> None:
+    with pytest.raises(TemiError, match="must be row ids"):
         sampler(np.array([[5], [0]]), 1)
-    with pytest.raises(TemiError, match="outside"):
+    with pytest.raises(TemiError, match="must be row ids"):
         sampler(np.array([[-2], [0]]), 1)
-    with pytest.raises(TemiError, match="first and then -1"):
+    with pytest.raises(TemiError, match="-1 must come after"):
         sampler(np.array([[-1, 1], [0, -1]]), 1)
     with pytest.raises(TemiError, match="no image has a neighbor"):
         sampler(np.full((3, 2), -1), 1)

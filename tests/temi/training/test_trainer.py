@@ -55,7 +55,7 @@ def test_learns_a_mixture(mixture: Mixture) -> None:
     assert report.settled
 
 
-def test_new_points_of_a_group_join_it(mixture: Mixture) -> None:
+def test_new_images_are_assigned_to_their_group(mixture: Mixture) -> None:
     features, labels = mixture(500, n_groups=4)
     run = trainer(features[:400], small(steps=300, batch_size=128))
     run.run(300)
@@ -80,8 +80,8 @@ def test_same_seed_same_run(mixture: Mixture) -> None:
 @pytest.mark.parametrize("stop_at", [1, 7, 50, 59])
 def test_a_resumed_run_is_bit_identical(mixture: Mixture, stop_at: int) -> None:
     features, _ = mixture(90, n_groups=4)
-    undisturbed = trainer(features, small())
-    undisturbed.run(60)
+    uninterrupted = trainer(features, small())
+    uninterrupted.run(60)
 
     interrupted = trainer(features, small())
     interrupted.run(stop_at)
@@ -91,23 +91,23 @@ def test_a_resumed_run_is_bit_identical(mixture: Mixture, stop_at: int) -> None:
     assert resumed.step == stop_at
     report = resumed.run(60)
 
-    assert same(resumed.state(), undisturbed.state())
-    assert report == undisturbed.report()
-    for name, array in undisturbed.finish().tensors().items():
+    assert same(resumed.state(), uninterrupted.state())
+    assert report == uninterrupted.report()
+    for name, array in uninterrupted.finish().tensors().items():
         np.testing.assert_array_equal(resumed.finish().tensors()[name], array)
 
 
-def test_the_callers_steps_do_not_matter(mixture: Mixture) -> None:
+def test_the_number_of_steps_per_call_changes_nothing(mixture: Mixture) -> None:
     features, _ = mixture(90, n_groups=4)
-    whole, pieces = trainer(features, small()), trainer(features, small())
-    whole.run(30)
+    one_call, several_calls = trainer(features, small()), trainer(features, small())
+    one_call.run(30)
     for n_steps in (1, 4, 10, 15):
-        pieces.run(n_steps)
+        several_calls.run(n_steps)
 
-    assert same(whole.state(), pieces.state())
+    assert same(one_call.state(), several_calls.state())
 
 
-def test_a_state_does_not_change_behind_the_callers_back(mixture: Mixture) -> None:
+def test_a_returned_state_does_not_change_later(mixture: Mixture) -> None:
     features, _ = mixture(60, n_groups=4)
     run = trainer(features, small())
     run.run(3)
@@ -129,13 +129,15 @@ def test_a_state_of_another_trainer_is_refused(mixture: Mixture) -> None:
         trainer(features, small(projection_dim=None)).load_state(state)
 
 
-def test_folding_the_projection_back_changes_no_prediction(mixture: Mixture) -> None:
+def test_folding_the_projection_into_the_head_changes_no_prediction(mixture: Mixture) -> None:
     features, _ = mixture(80, n_groups=4, dim=20)
     run = trainer(features, small(projection_dim=6))
     run.run(30)
     with torch.no_grad():
         rows = run._inputs.rows(torch.arange(80))
-        logits = torch.cat([group.teacher(rows) for group in run._groups])[run.report().best_head]
+        logits = torch.cat([group.teacher(rows) for group in run._head_groups])[
+            run.report().best_head
+        ]
 
     model = run.finish()
 
@@ -144,7 +146,7 @@ def test_folding_the_projection_back_changes_no_prediction(mixture: Mixture) -> 
     np.testing.assert_allclose(model.predict_proba(features), expected, atol=1e-4)
 
 
-def test_the_head_with_the_lowest_loss_wins(mixture: Mixture) -> None:
+def test_the_head_with_the_lowest_loss_is_selected(mixture: Mixture) -> None:
     features, _ = mixture(80, n_groups=4)
     run = trainer(features, small())
     run.run(60)
@@ -167,7 +169,7 @@ def test_warm_up_is_linear_and_then_constant(mixture: Mixture) -> None:
     assert rates == pytest.approx(expected)
 
 
-def test_the_learning_rate_falls_to_nothing_in_the_cooldown(mixture: Mixture) -> None:
+def test_the_learning_rate_falls_to_zero_in_the_cooldown(mixture: Mixture) -> None:
     features, _ = mixture(60, n_groups=4)
     run = trainer(features, small(steps=40, warmup_steps=0, cooldown=0.5, learning_rate=8e-3))
     rates = []
@@ -181,7 +183,7 @@ def test_the_learning_rate_falls_to_nothing_in_the_cooldown(mixture: Mixture) ->
     assert rates[-1] < 1e-5
 
 
-def test_the_papers_learning_rate_stays(mixture: Mixture) -> None:
+def test_the_papers_learning_rate_stays_constant(mixture: Mixture) -> None:
     features, _ = mixture(60, n_groups=4)
     run = trainer(features, small(steps=40, warmup_steps=0, cooldown=0.0, learning_rate=8e-3))
     run.run(39)
@@ -189,7 +191,7 @@ def test_the_papers_learning_rate_stays(mixture: Mixture) -> None:
     assert run._learning_rate() == pytest.approx(1e-3)
 
 
-def test_stops_at_the_last_step(mixture: Mixture) -> None:
+def test_training_stops_at_the_last_step(mixture: Mixture) -> None:
     features, _ = mixture(60, n_groups=4)
     run = trainer(features, small(steps=5))
 
@@ -233,7 +235,7 @@ def test_more_clusters_than_groups_leaves_some_empty(mixture: Mixture) -> None:
     assert np.isfinite(run.finish().predict_proba(features)).all()
 
 
-def test_refusals(mixture: Mixture) -> None:
+def test_invalid_arrays_are_refused(mixture: Mixture) -> None:
     features, _ = mixture(20, n_groups=2)
     neighbors = mine_neighbors(features, 5).ids
 
@@ -242,7 +244,7 @@ def test_refusals(mixture: Mixture) -> None:
     assert caught.value.field == "n_clusters"
     with pytest.raises(TemiError, match="neighbors must have shape"):
         Trainer(features, neighbors[:10], small())
-    with pytest.raises(TemiError, match="outside"):
+    with pytest.raises(TemiError, match="must be row ids"):
         Trainer(features, neighbors + 15, small())
     with pytest.raises(TemiError, match="features must have shape"):
         Trainer(features[0], neighbors, small())
@@ -261,7 +263,7 @@ def test_memory_mapped_features(mixture: Mixture, tmp_path: Path) -> None:
     assert same(plain.state(), mapped.state())
 
 
-def test_model_survives_storage(mixture: Mixture) -> None:
+def test_a_stored_model_predicts_the_same(mixture: Mixture) -> None:
     features, _ = mixture(60, n_groups=4)
     run = trainer(features, small())
     run.run(5)
@@ -281,7 +283,7 @@ def test_the_number_of_threads_changes_no_bit(mixture: Mixture) -> None:
     two = trainer(features, config)
     two.run(4)
 
-    assert len(one._groups) > 1
-    assert (one._lanes.count, two._lanes.count) == (1, 2)
+    assert len(one._head_groups) > 1
+    assert (one._pool.n_threads, two._pool.n_threads) == (1, 2)
     assert same(one.state(), two.state())
     assert torch.get_num_threads() == 2

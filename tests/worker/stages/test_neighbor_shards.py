@@ -10,7 +10,7 @@ from sqlalchemy import update
 from app.core.jobs.shards import claim_any_shard
 from app.core.platform.tables import Shard
 from app.core.runtime import Runtime
-from temi.neighbors import parts
+from temi.neighbors import sharded
 from temi.neighbors.search import mine_neighbors
 from tests.conftest import MakeSettings
 from tests.temi.neighbors.brute_force import clustered_features, random_features
@@ -102,7 +102,7 @@ def test_exact_search_with_other_workers(
 def test_a_low_recall_repeats_the_search(
     shared: Runtime, context: JobContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "needed_probes", lambda *_: 1)
+    monkeypatch.setattr(sharded, "choose_n_probes", lambda *_: 1)
     helped = lend_a_hand(shared, monkeypatch)
     features = clustered_features(4000)
     files = files_of(shared, features)

@@ -30,9 +30,9 @@ _CHILD = """
 import multiprocessing, os, sys
 from app.core.platform.settings import Settings
 from tests.worker.tiny import tiny_backbone
-from worker import stages
+from worker.stages import base
 from worker.supervision.job_process import main
-stages.load_backbone = lambda *_args, **_options: tiny_backbone()
+base.load_backbone = lambda *_args, **_options: tiny_backbone()
 _, theirs = multiprocessing.Pipe(duplex=False)
 settings = Settings(log_format="json", train_processes=3, device="cpu")
 main(settings, sys.argv[1], int(sys.argv[2]), theirs, os.getppid())

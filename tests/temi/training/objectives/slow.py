@@ -77,7 +77,7 @@ def log_probs(values: Tensor) -> Tensor:
 def losses(objective: Objective, student: Tensor, teacher: Tensor, log_occupancy: Tensor) -> Tensor:
     """As the trainer calls an objective, from logits: (H,)."""
     log_teacher = log_probs(teacher)
-    weight = objective.weigh(agreement(log_teacher))
+    weight = objective.pair_weights(agreement(log_teacher))
     return objective.losses(log_probs(student), log_teacher, log_occupancy, weight)
 
 

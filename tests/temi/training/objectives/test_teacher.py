@@ -36,7 +36,7 @@ def test_an_abandoned_cluster_never_becomes_infinite() -> None:
         occupancy = update_log_occupancy(occupancy, teacher, 0.9)
     objective = Temi(beta=0.6)
 
-    loss = objective.losses(teacher, teacher, occupancy, objective.weigh(agreement(teacher)))
+    loss = objective.losses(teacher, teacher, occupancy, objective.pair_weights(agreement(teacher)))
 
     assert torch.isfinite(occupancy).all()
     assert torch.isfinite(loss).all()
