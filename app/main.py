@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import version
+from functools import partial
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
@@ -95,7 +95,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     preloader = ModelPreloader(runtime.db, serving, resolver, settings.predict_idle_seconds)
     app = FastAPI(
         title="TEMI clustering service",
-        version=version("temi-service"),
+        version=package_version(),
         description=_DESCRIPTION,
         lifespan=partial(_lifespan, preloader=preloader),
         separate_input_output_schemas=False,

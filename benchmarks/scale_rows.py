@@ -125,7 +125,7 @@ def _add_owners(connection: Connection, images: int) -> None:
 
 def _add_jobs(connection: Connection, jobs: int) -> None:
     """Most jobs have ended; one in a thousand is queued, one in five thousand is running."""
-    kinds = list(STAGES)
+    kinds = list(KINDS)
     rows = [
         {
             "id": f"job_{number:026d}",

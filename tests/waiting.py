@@ -1,7 +1,8 @@
 """Waits for conditions, so that no test depends on the speed of the machine.
 
-Every limit here only prevents waiting forever, and is far above the time of a busy machine. A test that needs something to have happened waits for it with `wait_until`; durations are
-measured by benchmarks and by `make chaos` alone.
+Every limit here only prevents waiting forever, and is far above the time of a busy machine. A test
+that needs something to have happened waits for it with `wait_until`; durations are measured by
+benchmarks and by `make chaos` alone.
 """
 
 import subprocess

@@ -1,6 +1,7 @@
 """The Celery app: `celery -A worker.main worker --pool solo`."""
 
 import threading
+import time
 from typing import Any
 
 from celery.signals import setup_logging, worker_ready, worker_shutdown, worker_shutting_down
@@ -26,6 +27,7 @@ restrict_new_files(runtime.settings)  # before the broker's folders are made
 celery = runtime.celery
 configure_logging(runtime.settings)  # now: Celery warns before it sends setup_logging
 tracing.start_tracing(runtime.settings, "worker")
+_STALE_SECONDS = 24 * 3600.0  # no upload or artifact takes longer to write
 _stopping = threading.Event()
 
 

@@ -29,11 +29,13 @@ def backup(
     ] = False,
 ) -> None:
     """Back up database, models, features and images to one file, also while the service runs."""
-    from app.core.backup.create import make_backup
+    from app.core.backup.create import create_backup
 
     path = target / f"temi-{time.strftime('%Y%m%d-%H%M%S')}.tar" if target.is_dir() else target
     with open_runtime() as runtime, _Counts() as counts:
-        made = make_backup(runtime, path, images=not without_images, progress=counts)
+        made = create_backup(
+            runtime.db, runtime.storage, path, images=not without_images, progress=counts
+        )
     rows = sum(made.tables.values())
     notices.print(
         f"{rows:,} rows and {made.files:,} files ({format_bytes(made.file_bytes)})", markup=False
@@ -51,7 +53,7 @@ def restore(source: Source) -> None:
     from app.core.backup.restore import restore_backup
 
     with open_runtime() as runtime, _Counts() as counts:
-        manifest = restore_backup(runtime, source, progress=counts)
+        manifest = restore_backup(runtime.db, runtime.storage, source, progress=counts)
     rows = sum(manifest["tables"].values())
     notices.print(f"Restored {rows:,} rows and {manifest['files']:,} files.", markup=False)
 

@@ -26,7 +26,7 @@ def gc(
     as_json: AsJson = False,
 ) -> None:
     """Remove unreferenced files from the storage."""
-    from app.core.storage.gc.retention import is_retained
+    from app.core.storage.deletion.retention import is_retained
 
     files: dict[str, int] = defaultdict(int)
     sizes: dict[str, int] = defaultdict(int)

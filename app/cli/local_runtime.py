@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from app.cli.errors import FAILED, print_error
-from app.core.platform.permissions import restricted_files
+from app.core.platform.processes import restricted_files
 from app.core.platform.settings import get_settings
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from app.core.jobs.kinds import KINDS
 from app.core.jobs.queue import check_broker
 from app.core.jobs.queue_stats import QueueStats, read_queue_stats
 from app.core.jobs.workers import worker_resources
+from app.core.platform.db import Database
 from app.core.platform.migrations import is_current
 from app.core.platform.probe import CheckResult, PendingProbe, Probe
 from app.core.platform.settings import GiB
@@ -60,9 +61,9 @@ def _check_storage(runtime: Runtime) -> str | None:
 
 def _check_workers(runtime: Runtime) -> str | None:
     with runtime.db.read() as session:
-        load = read_queue_stats(session)
+        stats = read_queue_stats(session)
         taken = worker_resources(session, runtime.settings.lease_seconds)
-    return _idle_workers(load) or _nobodys_jobs(load, taken)
+    return _unclaimed_jobs(stats) or _missing_resources(stats, taken)
 
 
 def _unclaimed_jobs(stats: QueueStats) -> str | None:
@@ -76,9 +77,8 @@ def _unclaimed_jobs(stats: QueueStats) -> str | None:
     return f"{queued}, and workers check for them but claim none"
 
 
-def _nobodys_jobs(load: QueueStats, taken: set[str]) -> str | None:
-    """If no worker says what it takes, they may be of an earlier version, and take everything."""
-    waiting = (group for group in load.groups if group.status == "queued")
+def _missing_resources(stats: QueueStats, taken: set[str]) -> str | None:
+    waiting = (group for group in stats.groups if group.status == "queued")
     needed = {KINDS[group.kind].resource for group in waiting if group.oldest_seconds > _LONG_WAIT}
     missing = sorted(needed - taken)
     if not taken or not missing:

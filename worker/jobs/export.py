@@ -25,7 +25,7 @@ from app.core.platform.activity import report_activity
 from app.core.platform.errors import NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Clustering, Dataset, Export
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key, export_key
 from worker.context import JobContext, ProgressReporter
 
 _BLOCK = 1024 * 1024

@@ -21,9 +21,8 @@ from app.core.platform.errors import DatasetEmpty, ImageRejected, TooManyBadFile
 from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Dataset, DatasetIssue, Image
-from app.core.storage import Batch
-from app.core.storage.blobs import keep_blob
-from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage import Batch, store_blob
+from app.core.storage.deletion.retention import delete_unless_retained
 from worker.context import JobContext, ProgressReporter
 from worker.stages.prefetch import BytesAhead, prefetch
 
@@ -85,7 +84,7 @@ def run_ingest(context: JobContext) -> None:
     rows = _store_members(context, source, done, blobs)
     try:
         for batch in _batches(rows, progress):
-            blobs.keep()  # before the rows: a power cut must not lose bytes that rows refer to
+            blobs.flush()  # before the rows: a power cut must not lose bytes that rows refer to
             _save(context, batch)
             quota.add(sum(image["bytes"] for image in batch.images))
             progress.checkpoint()

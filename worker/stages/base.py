@@ -32,7 +32,7 @@ class EmbeddedJob:
     @property
     def folder(self) -> str:
         """The folder of the job's own artifacts."""
-        return f"jobs/{self.context.job.id}"
+        return job_folder(self.context.job.id)
 
     @property
     def checkpoint_key(self) -> str:

@@ -235,6 +235,6 @@ def _earlier(context: JobContext, files: EmbeddingFiles) -> Sequence[str]:
             session,
             context.job.dataset_id,
             files.backbone_key,
-            beside=files.folder,
+            exclude=files.folder,
             limit=_MAX_EARLIER,
         )

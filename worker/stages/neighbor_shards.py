@@ -60,11 +60,11 @@ class ShardedMining:
         self.storage.delete(self.cells_key)
 
     def _begin(self) -> ShardedSearch:
-        """With the cells of an earlier attempt, for parts that were found in them are there."""
-        with self.context.computing():  # k-means of faiss says nothing until it is done
-            return self._search_of_cells()
+        """Uses the cells of an earlier attempt, whose finished shards depend on them."""
+        with self.context.computing():  # k-means of faiss reports no progress
+            return self._load_or_train_cells()
 
-    def _search_of_cells(self) -> ShardedSearch:
+    def _load_or_train_cells(self) -> ShardedSearch:
         k = min(self.k, len(self.features) - 1)
         if self.storage.exists(self.cells_key):
             plan = load_cells(self.storage, self.cells_key)
@@ -77,16 +77,17 @@ class ShardedMining:
         return search
 
     def _search(self, search: ShardedSearch) -> Ids:
-        cut = self._cut(search)
-        cut.run(Miner(search), self.context.meter(_STAGE, total=len(self.features)))
+        stage = self._sharded_stage(search)
+        progress = self.context.start_progress(_STAGE, total=len(self.features))
+        stage.run(MineShard(search), progress)
         ids = np.empty((len(self.features), search.k), dtype=np.int64)
-        for piece in cut.pieces:
-            search.store_part(ids, _rows(piece), load_array(self.storage, piece.key))
-        for piece in cut.pieces:
-            self.storage.delete(piece.key)
+        for shard in stage.shards:
+            search.store_part(ids, _rows(shard), load_array(self.storage, shard.key))
+        for shard in stage.shards:
+            self.storage.delete(shard.key)
         return ids
 
-    def _cut(self, search: ShardedSearch) -> ShardedStage:
+    def _sharded_stage(self, search: ShardedSearch) -> ShardedStage:
         rows, n = self.context.runtime.settings.mine_shard, len(self.features)
         plan = {
             "task": "mine",
@@ -110,7 +111,9 @@ class ShardedMining:
 
 
 @dataclass(frozen=True)
-class Miner:
+class MineShard:
+    """Searches the neighbors of a shard's rows."""
+
     search: ShardedSearch
 
     def __call__(self, shard: ShardSpec, advance: Advance) -> Ids:
@@ -122,7 +125,7 @@ class Miner:
                 advance(done - reported)
                 reported = done
 
-        return self.search.search_part(_rows(piece), tell)
+        return self.search.search_part(_rows(shard), report)
 
 
 def prepare_mine_shard(context: JobContext, _stage: str, plan: dict[str, Any]) -> MineShard:
@@ -134,7 +137,7 @@ def prepare_mine_shard(context: JobContext, _stage: str, plan: dict[str, Any]) -
     features = load_array(storage, plan["features"])
     with context.computing():
         search = ShardedSearch.from_plan(features, plan["k"], plan=cells)
-    return Miner(search)
+    return MineShard(search)
 
 
 def load_cells(storage: Storage, key: str) -> IvfPlan:

@@ -48,7 +48,7 @@ def mine_features(
     if files.done:
         return
     if len(features) > context.runtime.settings.mine_shard and can_shard_search():
-        mining = Mining(
+        mining = ShardedMining(
             context=context,
             features=features,
             features_key=files.features_key,

@@ -82,7 +82,7 @@ def make_manifest(
 def register_version(context: JobContext, version: NewVersion, result: ClusteringResult) -> None:
     """Registers a new model version and its clustering, and ends the job."""
     context.start_progress("register", total=len(result.assignments.cluster))
-    folder = f"models/{context.job.id}"
+    folder = model_folder(context.job.id)
     files = _write_files(context, folder, version)
     ids = image_ids(context)
     clustering_id = new_id("cl")

@@ -17,7 +17,7 @@ from app.core.platform.errors import LeaseLost
 from app.core.platform.logs import bound
 from app.core.platform.tables import FINAL, Job
 from app.core.runtime import Runtime
-from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage.deletion.retention import delete_unless_retained
 from worker.context import ShardClaimChanged, StageBegan, StageEnded
 from worker.supervision import job_process, processes
 from worker.supervision.heartbeat import available_resources, worker_name, worker_state

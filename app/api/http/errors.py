@@ -14,7 +14,7 @@ from sqlalchemy.exc import DataError, InterfaceError, OperationalError, SQLAlche
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
-from app.core.jobs.kinds import KINDS
+from app.api.http.validation import invalid_request
 from app.core.platform import errors as core
 
 log = structlog.get_logger()
@@ -50,8 +50,6 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.StorageCorrupt: 503,
     core.StorageFull: 507,
 }
-_OPERATIONS = ("rename", "merge", "split", "move", "exclude", "undo")
-_SCHEMA_NAMES = (*KINDS, *_OPERATIONS)
 _OIP = re.compile(r"/v2(/|$)")  # the paths of the Open Inference Protocol
 _RETRY_AFTER = {429: "2", 503: "5"}
 

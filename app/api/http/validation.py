@@ -7,10 +7,11 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from app.api import schemas
+from app.core.jobs.kinds import KINDS
 from app.core.platform.errors import FieldError, InvalidRequest
 
 _MAX_ERRORS = 20  # listed in one response
-_KINDS = {*get_args(schemas.JobKind), *get_args(schemas.OperationKind)}
+_KINDS = {*KINDS, *get_args(schemas.OperationKind)}
 # Pydantic puts the tag of the chosen schema into the location, below the field of the union.
 _UNION_TAGS: dict[tuple[str, ...], set[str]] = {
     (): _KINDS,

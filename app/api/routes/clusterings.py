@@ -13,7 +13,7 @@ from app.core.clusterings import queries
 from app.core.clusterings import rows as clusterings
 from app.core.clusterings import statistics as cluster_statistics
 from app.core.platform.tables import Assignment, Cluster, Clustering
-from app.core.storage.gc.retention import delete_unless_retained
+from app.core.storage.deletion.retention import delete_unless_retained
 
 router = APIRouter(
     route_class=AuthenticatedRoute,

@@ -25,7 +25,7 @@ from app.core.jobs.requests.ingest import get_unused_dataset
 from app.core.platform.errors import NotFound
 from app.core.platform.ids import created_at_of
 from app.core.platform.tables import Assignment, Image
-from app.core.storage import blob_key
+from app.core.storage.keys import blob_key
 
 # Separate threads: requests that wait for a thumbnail do not block other routes.
 THUMBNAIL_THREADS = 16

@@ -11,7 +11,7 @@ from app.api.http.pagination import ListingDep
 from app.api.schemas.access import CreatedKey, Key, KeyCreate
 from app.api.schemas.common import Page
 from app.core.access.keys import create_key, revoke_key, select_keys
-from app.core.platform.actor import ANYONE
+from app.core.platform.actor import ANONYMOUS
 from app.core.platform.errors import FirstKeyIsLocal
 from app.core.platform.tables import ApiKey
 
@@ -35,7 +35,7 @@ def make_key(
     """For your own tenant. Only this response contains the key. An `Idempotency-Key` has no effect
     here, since the response is not stored. The first key is created on the machine of the service
     by `temi keys create`; until then the error is `first_key_is_local`."""
-    if request.state.actor is ANYONE:
+    if request.state.actor is ANONYMOUS:
         raise FirstKeyIsLocal(_FIRST_KEY)
     with runtime.db.write() as session:
         row, text = create_key(session, tenant=tenant, **body.model_dump())

@@ -144,7 +144,7 @@ def _register(
     digest: str,
 ) -> schemas.ModelVersion:
     """Stores the files, then commits the version; deletes the files if that fails."""
-    folder, created = f"{FOLDER}/{new_id('imp')}", False
+    folder, created = model_folder(new_id("imp")), False
     request_hash = hashlib.sha256(json.dumps(["models:import", name, digest]).encode()).hexdigest()
     try:
         unpacked = unpack(file, runtime.storage, folder, runtime.settings.weights_dir)

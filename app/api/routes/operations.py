@@ -15,7 +15,7 @@ from app.api.http.pagination import ListingDep
 from app.api.routes.clusterings import ClusteringDep
 from app.core.clusterings import operations
 from app.core.clusterings.queries import select_operations
-from app.core.clusterings.splitting import divide
+from app.core.clusterings.splitting import plan_split
 from app.core.platform import idempotency
 from app.core.platform.errors import InvalidRequest, RevisionRequired
 from app.core.platform.tables import ClusteringOperation
@@ -130,7 +130,7 @@ def _prepare(
     arguments = body.model_dump(exclude={"kind"})
     if body.kind == "split":
         # Takes seconds: not inside of a transaction.
-        arguments["division"] = divide(
+        arguments["plan"] = plan_split(
             runtime.db, runtime.storage, tenant, clustering_id, revisions=revisions, **arguments
         )
     return _KINDS[body.kind](**arguments)

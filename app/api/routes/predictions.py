@@ -27,14 +27,14 @@ from app.api.inference import (
 )
 from app.api.routes.jobs import accept_job, accepted
 from app.api.routes.models import Version
-from app.api.routes.predict_place import reserve_capacity
+from app.core.datasets.queries import image_hashes
 from app.core.jobs.requests.predict import PredictCreate
-from app.core.platform.actor import Actor
-from app.core.platform.errors import ImageRejected
-from app.core.runtime import Runtime
-from app.core.serving import Outcome, Serving
+from app.core.platform.db import Database
+from app.core.platform.errors import ImageRejected, InvalidRequest
+from app.core.serving import Outcome
 from app.core.serving.admission import Reservation
-from app.core.storage import Storage, blob_key
+from app.core.storage import Storage
+from app.core.storage.keys import blob_key
 
 router = APIRouter(
     route_class=AuthenticatedRoute,
@@ -184,10 +184,11 @@ def read_stored_images(
     return images
 
 
-def _for_dataset(predicting: PredictContext, target: Target, dataset_id: str) -> Response:
-    predicting.actor.check("write")
+def _start_job(context: PredictContext, dataset_id: str, idempotency_key: str | None) -> Response:
+    context.actor.check("write")
+    model = context.model
     body = PredictCreate(
-        kind="predict", dataset_id=dataset_id, model=f"{target.name}/versions/{target.version}"
+        kind="predict", dataset_id=dataset_id, model=f"{model.name}/versions/{model.version}"
     )
     job = accept_job(context.runtime, context.actor.tenant, idempotency_key, body)
     response = Response(job.model_dump_json(), 202, media_type="application/json")

@@ -185,7 +185,7 @@ def drop_upload(runtime: RuntimeDep, tenant: TenantDep, upload_id: UploadId) -> 
 
 def _create(runtime: Runtime, actor: Actor, length: int, attributes: dict[str, str]) -> Upload:
     hours = runtime.settings.upload_hours
-    uploads.remove_stale(runtime.settings)
+    uploads.delete_stale_files(runtime.settings)
     with runtime.db.write() as session:
         check_upload_quota(session, actor, length)
         return uploads.create_upload(

@@ -43,7 +43,7 @@ class ApiKeyCache:
         """Returns None if the database has to be read."""
         now = time.monotonic()
         if not self._required:
-            return ANYONE if now < self._open_until else None
+            return ANONYMOUS if now < self._open_until else None
         sha256 = hash_key(_require(text))
         if self._own_hash is not None and hmac.compare_digest(sha256, self._own_hash):
             return OWNER
@@ -52,7 +52,7 @@ class ApiKeyCache:
 
     def authenticate(self, text: str | None) -> Actor:
         if not self.check_required():
-            return ANYONE
+            return ANONYMOUS
         if (actor := self.cached(text)) is not None:
             return actor
         return self._read(_require(text))

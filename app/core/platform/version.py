@@ -19,9 +19,7 @@ class _BuildInfo(Collector):
 
     def collect(self) -> Iterator[Metric]:
         labels = ["process", "version", "python"]
-        info = GaugeMetricFamily(
-            "temi_build_info", "Process, service version and Python version.", labels=labels
-        )
+        info = GaugeMetricFamily("temi_build_info", "What runs.", labels=labels)
         info.add_metric(self._values, 1)
         yield info
 

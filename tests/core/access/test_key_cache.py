@@ -41,14 +41,14 @@ def counted(runtime: Runtime) -> Iterator[list[str]]:
 
 def test_without_any_key_everybody_may_everything(cache: ApiKeyCache) -> None:
     assert cache.cached(None) is None
-    assert cache.authenticate(None) is ANYONE
-    assert cache.cached(None) is ANYONE
-    assert cache.cached("whatever") is ANYONE
-    ANYONE.check("admin")
+    assert cache.authenticate(None) is ANONYMOUS
+    assert cache.cached(None) is ANONYMOUS
+    assert cache.cached("whatever") is ANONYMOUS
+    ANONYMOUS.check("admin")
 
 
 def test_from_the_first_key_on_it_is_needed(any_runtime: Runtime, cache: ApiKeyCache) -> None:
-    assert cache.authenticate(None) is ANYONE
+    assert cache.authenticate(None) is ANONYMOUS
     key_id, text = make_key(any_runtime)
     cache.clear()
     with pytest.raises(Unauthorized):

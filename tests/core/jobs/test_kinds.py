@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from app.cli import start
+from app.cli import job_start
 from app.core.jobs.kinds import KINDS, KindName
 from app.core.jobs.requests.job_create import JobCreate
 from temi_client import TemiClient
@@ -24,7 +24,7 @@ def test_every_kind_has_a_request_model() -> None:
 
 
 def test_every_kind_has_a_command() -> None:
-    assert {command.name for command in start.app.registered_commands} == REQUESTED
+    assert {command.name for command in job_start.app.registered_commands} == REQUESTED
 
 
 def test_every_kind_has_a_client_method() -> None:

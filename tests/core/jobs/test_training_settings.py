@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from app.cli import cluster as local_command
-from app.cli import start
+from app.cli import job_start
 from app.core.jobs.requests.cluster import ClusterCreate
 from app.core.jobs.requests.finetune import FinetuneCreate
 from app.core.jobs.requests.sweep import SweepCreate
@@ -93,7 +93,8 @@ def test_choices_are_those_of_the_configuration(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "request_model"), [(start.cluster, ClusterCreate), (start.sweep, SweepCreate)]
+    ("command", "request_model"),
+    [(job_start.cluster, ClusterCreate), (job_start.sweep, SweepCreate)],
 )
 def test_commands_have_an_option_for_every_field(
     command: Any, request_model: type[BaseModel]

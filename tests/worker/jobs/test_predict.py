@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from app.core.clusterings.operations import Rename, perform
+from app.core.clusterings.operations import Rename, apply_operation
 from app.core.jobs.requests.predict import PredictCreate
 from app.core.platform.errors import DatasetNotReady, ModelIntegrity, NotFound
 from app.core.platform.tables import Cluster, Clustering, Dataset, Job

@@ -7,7 +7,7 @@ import pytest
 from app.core.datasets.uploads import create_upload
 from app.core.platform.tables import BlobDeletion
 from app.core.runtime import Runtime
-from app.core.storage.deletion.collector import Collector, parts
+from app.core.storage.deletion.collector import parts
 from app.core.storage.keys import blob_key, upload_key
 from tests.conftest import MakeSettings
 from worker.supervision import maintenance

@@ -11,6 +11,7 @@ from app.core.models.backbones import check_backbone_name
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job
+from app.core.storage.keys import job_folder
 from temi.backbones.catalog import DEFAULT_BACKBONE
 
 _MIN_IMAGES = 3
@@ -58,4 +59,4 @@ class MapCreate(base.JobCreateBase):
 
 def map_key(job_id: str) -> str:
     """Returns the key of the job's result: an Arrow file with image_id, x and y."""
-    return f"jobs/{job_id}/map.arrow"
+    return f"{job_folder(job_id)}/map.arrow"
