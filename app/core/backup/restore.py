@@ -101,7 +101,7 @@ def _write_rows(session: Session, path: Path, counts: dict[str, int], progress: 
 def _queue_again(session: Session) -> None:
     """Nobody works on these jobs here. A new fence: whoever did elsewhere can do no harm."""
     running = session.scalars(select(Job.id).where(Job.status == "running")).all()
-    free = {"lease_until": 0.0, "worker": None, "notify_at": 0.0, "hints": 0}
+    free = {"lease_until": 0.0, "worker": None, "notify_at": 0.0, "notifications": 0}
     raised = {"fence": Job.fence + 1, "version": Job.version + 1}
     held = update(Job).execution_options(synchronize_session=False)
     session.execute(held.where(Job.status == "cancelling").values(**free, **raised))
