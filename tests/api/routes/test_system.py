@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 
 from app.core.health import CHECKS
 from app.core.platform.settings import Settings
+from app.core.platform.version import package_version
 from tests.conftest import MakeClient, MakeSettings
 from tests.servers import free_port
 
@@ -21,6 +22,8 @@ def test_readyz(any_client: TestClient) -> None:
     assert answer.status_code == 200
     body = answer.json()
     assert body["ready"] is True
+    assert body["version"] == any_client.get("/openapi.json").json()["info"]["version"]
+    assert body["version"] == package_version()
     assert set(body["checks"]) == {*CHECKS, "models"}
     assert {check["status"] for check in body["checks"].values()} == {"ok"}
 
