@@ -1,4 +1,4 @@
-"""Datasets and clusterings for the API's tests. Jobs are run here, in the test's own process."""
+"""Datasets and clusterings for the API tests. Jobs run in the process of the test."""
 
 import shutil
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def upload(client: TestClient, files: dict[str, bytes], **params: str) -> Json:
 
 
 def work_on(runtime: Runtime, job_id: str) -> list[Progress]:
-    """Claim a job and do it, as a worker's child would; returns what it reported."""
+    """Claims a job and runs it like a job process; returns what it reported."""
     reports: list[Progress] = []
     with runtime.db.write() as session:
         job = claim(session, job_id, worker="test", lease_seconds=60)
@@ -82,7 +82,7 @@ def ingested(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) ->
 
 @pytest.fixture
 def dataset(client: TestClient, settings: Settings, ingested: Path) -> Json:
-    """The dataset of `ingested`, in a copy of this test's own."""
+    """The dataset of `ingested`, in a copy for this test."""
     shutil.copytree(ingested, settings.data_dir, dirs_exist_ok=True)
     if settings.storage_url:
         _copy(LocalStorage(ingested / "blobs"), open_storage(settings))
@@ -116,7 +116,7 @@ def store_clustering(
     one_in: int = 2,
 ) -> str:
     """A finished clustering and its model version, without any training: image i is in cluster 0
-    if i is a multiple of `one_in`, else in cluster 1."""
+    if i is a multiple of `one_in`, otherwise in cluster 1."""
     manifest = small_manifest(n_clusters)
     with runtime.db.write() as session:
         dataset = session.get_one(Dataset, dataset_id)

@@ -1,5 +1,4 @@
-"""Requests of the Open Inference Protocol, written out by hand: the tests must not share the
-service's own idea of it."""
+"""Requests of the Open Inference Protocol, encoded independently of the service's own code."""
 
 import base64
 import json
@@ -32,13 +31,13 @@ def packed(*elements: bytes) -> bytes:
 
 
 def announced(tensor: Json, size: int) -> Json:
-    """The same input, with its data after the JSON."""
+    """The same input with its data after the JSON."""
     without = {name: value for name, value in tensor.items() if name != "data"}
     return {**without, "parameters": {"binary_data_size": size}}
 
 
 def binary(body: Json, *tails: bytes) -> Json:
-    """What a client sends: the JSON, and what follows it; as arguments of `post`."""
+    """The JSON and the bytes after it, as arguments of `post`."""
     text = json.dumps(body).encode()
     return {"content": b"".join((text, *tails)), "headers": BYTES | {HEADER: str(len(text))}}
 
@@ -57,7 +56,7 @@ def outputs(body: Json) -> dict[str, Any]:
 
 
 def binary_outputs(content: bytes, header: str) -> dict[str, Any]:
-    """The same of an answer whose tensors follow the JSON."""
+    """The same for a response whose tensors follow the JSON."""
     text, tail = content[: int(header)], content[int(header) :]
     found: dict[str, Any] = {}
     for output in json.loads(text)["outputs"]:

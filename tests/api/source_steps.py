@@ -1,4 +1,4 @@
-"""What the tests of sources do with the API."""
+"""Helpers for the tests of sources."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ JSON_LINES = {"Content-Type": "application/x-ndjson; charset=utf-8"}
 
 
 def ingest(client: TestClient, runtime: Runtime, **request: Any) -> Json:
-    """Send a request, do its job; returns the job as it ended."""
+    """Sends a request and runs its job; returns the finished job."""
     answer = client.post("/v1/datasets", **request)
     assert answer.status_code == 202, answer.text
     work_on(runtime, answer.json()["id"])

@@ -1,4 +1,4 @@
-"""Two tenants, one of which owns one of everything."""
+"""Two tenants; one owns a resource of each kind."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,7 @@ _PHOTOS = {"a.jpg": jpeg_bytes("red"), "b.png": png_bytes("green"), "c.jpg": jpe
 
 @dataclass(frozen=True)
 class Tenant:
-    """Speaks with a key that may do everything."""
+    """A client with a key that has all scopes."""
 
     client: TestClient
     headers: dict[str, str]
@@ -43,7 +43,7 @@ def make_tenant(client: TestClient, runtime: Runtime, name: str) -> Tenant:
 
 
 def make_owner(client: TestClient, runtime: Runtime, name: str) -> Tenant:
-    """A new kind of thing in a path needs a line here."""
+    """A new path parameter needs a line here."""
     owner = make_tenant(client, runtime, name)
     job = _ingest(owner, runtime)
     dataset = job["dataset_id"]
@@ -83,7 +83,7 @@ def _ingest(owner: Tenant, runtime: Runtime) -> dict[str, Any]:
 
 
 def _end_jobs(owner: Tenant, runtime: Runtime) -> None:
-    """The stored clustering's job was never run; while it waits nothing may be changed."""
+    """Ends the job of the stored clustering, which never ran: a queued job blocks changes."""
     for job in owner.done("GET", "/v1/jobs?status=queued").json()["data"]:
         _finish(runtime, job["id"])
 

@@ -1,4 +1,4 @@
-"""The API keeps its own description: whatever is sent, no server error and no schema break.
+"""Property tests against the OpenAPI document: no server errors, no schema violations.
 
 `CONTRACT_EXAMPLES=200 pytest tests/api/test_contract.py` tries much longer.
 """
@@ -39,7 +39,7 @@ _CHECKS: list[Callable[..., Any]] = [
     status_code_conformance,
 ]
 _EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "12"))
-# An event stream ends with its job, and these jobs never end: nobody works on them.
+# An event stream ends with its job, and these jobs never end: there is no worker.
 _ENDLESS = "/v1/jobs/{job_id}/events"
 _LOADING = (":predict", "/infer", "/ready")  # load a model; their bodies have tests of their own
 _KEY = "a-long-enough-key-for-tests"
@@ -52,7 +52,7 @@ def _as_bytes(_context: Any, value: Any) -> bytes:
 
 @pytest.fixture
 def settings(make_settings: MakeSettings) -> Settings:
-    """With a key: else the first one that is made among the requests would shut all others out."""
+    """With a key: otherwise the first key that a test creates would lock out the rest."""
     return make_settings(api_key=_KEY)
 
 
@@ -63,7 +63,7 @@ def client(make_client: MakeClient, settings: Settings) -> TestClient:
 
 @pytest.fixture
 def known(client: TestClient, dataset: Json, make_clustering: MakeClustering) -> dict[str, Any]:
-    """Ids that exist, by the name of the parameter that takes them."""
+    """Existing ids by the name of their parameter."""
     clustering_id = make_clustering(dataset["id"])
     job = client.post("/v1/jobs", json={"dataset_id": dataset["id"], "n_clusters": 2}).json()
     images = client.get(f"/v1/datasets/{dataset['id']}/images").json()["data"]
@@ -81,7 +81,7 @@ def known(client: TestClient, dataset: Json, make_clustering: MakeClustering) ->
 
 @pytest.fixture
 def schema(client: TestClient, known: dict[str, Any]) -> Any:
-    """The API's description, on a service that holds a dataset, a clustering and a job."""
+    """The OpenAPI schema of a service with a dataset, a clustering and a job."""
     return schemathesis.openapi.from_asgi("/openapi.json", client.app).exclude(path=_ENDLESS)
 
 
@@ -98,7 +98,7 @@ def _settings(examples: int, steps: int = 1) -> hypothesis.settings:
 
 
 def _try(operation: Any, known: dict[str, Any], examples: int) -> str | None:
-    """What was found wrong with an operation, if anything."""
+    """The failures of an operation."""
 
     @_settings(examples)
     @hypothesis.given(case=operation.as_strategy(), real=st.booleans())
@@ -118,7 +118,7 @@ def _try(operation: Any, known: dict[str, Any], examples: int) -> str | None:
 
 
 def _order(operation: Any) -> int:
-    """Deletions last: the others need what they delete."""
+    """Deletions last: the others need the resources."""
     return int(operation.method.lower() == "delete" or operation.path.endswith(":delete"))
 
 

@@ -1,4 +1,4 @@
-"""A database that says nothing: requests hang, but who asks how the service is gets an answer."""
+"""With a database that does not respond, /readyz and /metrics still do."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from tests.waiting import LONG_SECONDS, wait_until
 _MORE_THAN_THE_POOL_HAS_THREADS = 45
 
 
-def test_ready_and_figures_are_answered(make_settings: MakeSettings, postgres_url: str) -> None:
+def test_readyz_and_metrics_respond(make_settings: MakeSettings, postgres_url: str) -> None:
     app = create_app(make_settings(database_url=postgres_url))
     try:
         asyncio.run(_ask_while_frozen(app, postgres_url))
@@ -24,7 +24,7 @@ def test_ready_and_figures_are_answered(make_settings: MakeSettings, postgres_ur
 
 
 def _close(db: Database) -> None:
-    """When those who looked beside the requests have ended, too."""
+    """Waits until the threads of the probes have ended, too."""
     pool = db.engine.pool
     assert isinstance(pool, QueuePool)
     wait_until(lambda: not pool.checkedout(), "all connections are back")

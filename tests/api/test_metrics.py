@@ -1,4 +1,4 @@
-"""Figures for Prometheus: what they say, and that asking for them costs little."""
+"""Prometheus metrics: their values and the cost of a scrape."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -45,14 +45,14 @@ def test_requests_by_route(client: TestClient) -> None:
     assert shown[f"temi_http_response_bytes_total{route}"] > 100
     assert shown["temi_http_request_bytes_total{method=POST}{route=/v1/jobs}"] == 100
     assert shown["temi_http_requests_in_flight"] == 1  # this very one
-    # what strangers invent must not become series
+    # unknown methods and paths must not become time series
     assert not any("/no/such/path" in name or "BREW" in name for name in shown)
     assert any("{method=other}" in name for name in shown)
 
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database that is slow because the machine is busy counts as one that answers."""
+    """No timeout, so that a slow test machine does not count as an unreachable database."""
     monkeypatch.setattr(state, "_TIMEOUT_SECONDS", LONG_SECONDS)
 
 
@@ -81,12 +81,12 @@ def test_jobs_by_state(any_client: TestClient, any_runtime: Runtime) -> None:
     assert 0 < shown["temi_storage_free_bytes"] <= shown["temi_storage_total_bytes"]
 
 
-def test_many_scrapes_are_one_look(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "_KEPT_SECONDS", LONG_SECONDS)
+def test_scrapes_share_one_query(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "_CACHE_SECONDS", LONG_SECONDS)
     before = figures(client)
     upload(client, {"a.png": png_bytes()})
     assert figures(client)["temi_jobs_queued"] == before["temi_jobs_queued"] == 0
-    monkeypatch.setattr(state, "_KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(state, "_CACHE_SECONDS", 0.0)
     assert figures(client)["temi_jobs_queued"] == 1
 
 
@@ -146,14 +146,14 @@ def many_jobs(any_runtime: Runtime) -> None:
 
 
 @pytest.mark.usefixtures("many_jobs")
-def test_a_look_at_ten_thousand_jobs(any_runtime: Runtime) -> None:
+def test_a_scrape_with_ten_thousand_jobs(any_runtime: Runtime) -> None:
     with any_runtime.db.read() as session:
         load = read_queue_stats(session)
     assert sum(group.count for group in load.groups) == _JOBS
 
 
 @pytest.mark.usefixtures("many_jobs")
-def test_a_look_reads_an_index_and_no_row(any_runtime: Runtime) -> None:
+def test_a_scrape_reads_an_index_and_no_row(any_runtime: Runtime) -> None:
     dialect = any_runtime.db.engine.dialect.name
     explain = {"sqlite": "EXPLAIN QUERY PLAN ", "postgresql": "EXPLAIN "}[dialect]
     query = "SELECT kind, status, count(*), min(queued_at) FROM jobs GROUP BY status, kind"

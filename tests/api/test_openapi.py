@@ -1,4 +1,4 @@
-"""The description of the API says what the API does."""
+"""The OpenAPI document."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -44,7 +44,7 @@ def test_every_error_is_a_problem(operations: list[Operation]) -> None:
             assert content["schema"] == _PROBLEM, (method, path, status)
 
 
-def test_only_our_own_form_of_error_is_described(client: TestClient) -> None:
+def test_only_problems_are_documented_as_errors(client: TestClient) -> None:
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
     assert "HTTPValidationError" not in schemas
     assert set(schemas["Problem"]["required"]) >= {"type", "title", "status", "detail", "code"}

@@ -1,4 +1,4 @@
-"""From a laptop to a cluster: a backup of SQLite, restored on PostgreSQL, labels as before."""
+"""A backup of SQLite that is restored on PostgreSQL gives the same labels."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ def _runtime(settings: Settings) -> Iterator[Runtime]:
 
 @pytest.fixture
 def cluster(tmp_path: Path, postgres_url: str, settings: Settings) -> Iterator[Runtime]:
-    """The empty instance that is to take over."""
+    """The empty instance to restore to."""
     folder = tmp_path / "cluster"
     yield from _runtime(
         settings.model_copy(update={"data_dir": folder, "database_url": postgres_url})
@@ -38,7 +38,7 @@ def _labels(client: TestClient) -> list[Json]:
     return found
 
 
-def test_the_same_labels_on_another_database(
+def test_restored_model_predicts_the_same_labels(
     tmp_path: Path, runtime: Runtime, cluster: Runtime
 ) -> None:
     with running_api(runtime.settings) as client:

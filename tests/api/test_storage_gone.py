@@ -1,4 +1,4 @@
-"""A store that is gone makes requests wait for better times, and breaks nothing."""
+"""Without its bucket the API responds with 503 and loses no data."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ Client = Callable[..., TestClient]
 
 @pytest.fixture
 def client_of(make_settings: MakeSettings, make_client: MakeClient, s3_url: str) -> Client:
-    """The API on one bucket and database; with `gone`, the bucket cannot be reached."""
+    """The API with one bucket and database; with `gone`, the bucket cannot be reached."""
     bucket = new_bucket(s3_url)
     return lambda *, gone=False: make_client(make_settings(**bucket | (_NOBODY if gone else {})))
 
@@ -38,7 +38,7 @@ def test_an_upload_is_refused_as_a_whole(client_of: Client) -> None:
     assert client.get("/v1/datasets").json()["data"] == []
 
 
-def test_what_is_not_at_hand_is_asked_for_later(client_of: Client) -> None:
+def test_reads_of_files_that_are_not_cached_get_503(client_of: Client) -> None:
     client = client_of()
     runtime: Runtime = client.app.state.runtime  # type: ignore[attr-defined]
     job = upload(client, {"a.jpg": jpeg_bytes(), "b.jpg": jpeg_bytes("blue")})
@@ -51,7 +51,7 @@ def test_what_is_not_at_hand_is_asked_for_later(client_of: Client) -> None:
         _check(client.get(f"/v1/images/{other['id']}/{path}"))
 
 
-def test_a_resumable_upload_waits_where_it_grew(client_of: Client) -> None:
+def test_a_resumable_upload_stays_on_the_local_disk(client_of: Client) -> None:
     client, half = client_of(), len(_ARCHIVE) // 2
     length = {"Upload-Length": str(len(_ARCHIVE))}
     url = client.post("/v1/uploads", headers=_TUS | length).headers["Location"]
@@ -66,7 +66,7 @@ def test_a_resumable_upload_waits_where_it_grew(client_of: Client) -> None:
     assert client_of().post("/v1/datasets", json=source).status_code == 202
 
 
-def test_readiness_tells(client_of: Client) -> None:
+def test_readiness_reports_the_storage(client_of: Client) -> None:
     answer = client_of(gone=True).get("/readyz")
     assert answer.status_code == 503
     found = answer.json()["checks"]["storage"]

@@ -1,7 +1,7 @@
-"""Every route of the API, walked with another tenant's ids, without a key, and with too little.
+"""Every route with the ids of another tenant, without a key, and without its scope.
 
-The routes are taken from the API's own description, so a new one cannot be forgotten: it is walked
-as soon as it is there, and if it needs something that is not known here, the walk says so.
+The routes come from the OpenAPI document, so that a new route is tested at once. If it needs an
+argument that is not listed here, the test fails and says so.
 """
 
 import re
@@ -65,7 +65,7 @@ _REQUESTS: dict[Operation, dict[str, Any]] = {
     ("POST", "/v2/models/{model}/infer"): {"json": _TENSORS},
     ("POST", "/v2/models/{model}/versions/{version}/infer"): {"json": _TENSORS},
 }
-# Without an id in their path, and about nobody's things but the sender's own.
+# Routes without an id in their path, which show only the tenant's own resources.
 _OWN = {
     ("OPTIONS", "/v1/uploads"),
     ("POST", "/v1/uploads"),
@@ -82,20 +82,20 @@ def owner(any_client: TestClient, any_runtime: Runtime) -> Tenant:
 
 
 @pytest.fixture
-def stranger(any_client: TestClient, any_runtime: Runtime) -> Tenant:
-    return make_tenant(any_client, any_runtime, "stranger")
+def other_tenant(any_client: TestClient, any_runtime: Runtime) -> Tenant:
+    return make_tenant(any_client, any_runtime, "other")
 
 
 @pytest.fixture
 def operations(any_client: TestClient) -> list[Operation]:
-    """All but those that are open to everybody. Deletions last: the others need what they take."""
+    """All routes that require a key. Deletions last: the others need the resources."""
     paths = any_client.get("/openapi.json").json()["paths"]
     found = [(m.upper(), path) for path in paths if path not in _OPEN for m in paths[path]]
     return sorted(found, key=lambda operation: operation[0] == "DELETE")
 
 
 def _filled(template: Any, owned: dict[str, Any]) -> Any:
-    """Every {name} in a text, or in the texts of a structure, replaced by what is owned."""
+    """Replaces every {name} in the texts of a structure by the id of the owner's resource."""
     if isinstance(template, dict):
         return {name: _filled(value, owned) for name, value in template.items()}
     if isinstance(template, list):
@@ -106,7 +106,7 @@ def _filled(template: Any, owned: dict[str, Any]) -> Any:
 
 
 def _request(operation: Operation, owned: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The path and the rest of a request that would be good for the owner of these ids."""
+    """The path and arguments of a request that is valid for the owner of these ids."""
     path = operation[1]
     other = _filled(_OTHER_PARAMETERS.get(path, {}), owned)
     unknown = set(re.findall(r"\{(\w+)\}", path)) - set(owned) - set(other)
@@ -115,7 +115,7 @@ def _request(operation: Operation, owned: dict[str, Any]) -> tuple[str, dict[str
 
 
 def _views(owner: Tenant, operations: list[Operation]) -> Iterator[tuple[Operation, bytes]]:
-    """All that the owner can see, which shows that the ids are good."""
+    """The resources that the owner can read, which shows that the ids are valid."""
     for operation in operations:
         if operation[0] == "GET" and not operation[1].endswith(_NEED_FILES):
             path, request = _request(operation, owner.owned)
@@ -124,9 +124,9 @@ def _views(owner: Tenant, operations: list[Operation]) -> Iterator[tuple[Operati
             yield operation, answer.content
 
 
-def test_another_tenants_things_are_not_there(
+def test_resources_of_another_tenant_are_not_found(
     owner: Tenant,
-    stranger: Tenant,
+    other_tenant: Tenant,
     operations: list[Operation],
     any_runtime: Runtime,
     promises: Promises,
@@ -135,7 +135,7 @@ def test_another_tenants_things_are_not_there(
     assert any(SECRET.encode() in view for view in before.values())
     for operation in operations:
         path, request = _request(operation, owner.owned)
-        answer = stranger.send(operation[0], path, **request)
+        answer = other_tenant.send(operation[0], path, **request)
         if operation in _OWN or (operation[0] == "GET" and "{" not in operation[1]):
             assert answer.is_success or answer.status_code == 422, (operation, answer.text)
             told = f"{answer.text} {answer.headers}"
@@ -155,7 +155,7 @@ def test_another_tenants_things_are_not_there(
     )
 
 
-def test_nothing_without_a_key(
+def test_every_route_requires_a_key(
     any_client: TestClient, owner: Tenant, operations: list[Operation]
 ) -> None:
     for operation in operations:
@@ -176,7 +176,7 @@ def _scope(operation: Operation) -> str:
     return "read" if method in ("GET", "HEAD") else "write"
 
 
-def test_nothing_without_the_scope(
+def test_every_route_requires_its_scope(
     any_client: TestClient, any_runtime: Runtime, owner: Tenant, operations: list[Operation]
 ) -> None:
     lesser = {}
@@ -206,37 +206,37 @@ def test_nothing_without_the_scope(
         {"kind": "export", "clustering_id": "{clustering_id}", "format": "csv"},
     ],
 )
-def test_no_job_on_another_tenants_things(
-    owner: Tenant, rich_stranger: Tenant, body: dict[str, Any]
+def test_jobs_cannot_use_resources_of_another_tenant(
+    owner: Tenant, other_owner: Tenant, body: dict[str, Any]
 ) -> None:
-    sent = _filled(body, owner.owned | rich_stranger.owned)
-    answer = rich_stranger.send("POST", "/v1/jobs", json=sent)
+    sent = _filled(body, owner.owned | other_owner.owned)
+    answer = other_owner.send("POST", "/v1/jobs", json=sent)
     assert answer.status_code == 404, answer.text
     # the longest: a version's number is also a part of many an id
     real = max((str(v) for v in owner.owned.values() if str(v) in str(sent)), key=len)
     unreal = {name: str(value).replace(real, "none") for name, value in sent.items()}
     unreal |= {name: value for name, value in sent.items() if isinstance(value, int)}
-    other = rich_stranger.send("POST", "/v1/jobs", json=unreal)
+    other = other_owner.send("POST", "/v1/jobs", json=unreal)
     told = answer.json()["detail"].replace(real, "none")
     assert (other.status_code, other.json()["detail"]) == (404, told)  # as if it were not there
 
 
 @pytest.fixture
-def rich_stranger(stranger: Tenant, any_runtime: Runtime) -> Tenant:
-    """Who has a dataset, a clustering and a model, too."""
-    stranger.client.headers |= stranger.headers
-    job = upload(stranger.client, {"x.png": png_bytes("red"), "y.png": png_bytes("blue")})
-    del stranger.client.headers["Authorization"]
+def other_owner(other_tenant: Tenant, any_runtime: Runtime) -> Tenant:
+    """A tenant that has a dataset, a clustering and a model, too."""
+    other_tenant.client.headers |= other_tenant.headers
+    job = upload(other_tenant.client, {"x.png": png_bytes("red"), "y.png": png_bytes("blue")})
+    del other_tenant.client.headers["Authorization"]
     work_on(any_runtime, job["id"])
     clustering_id = store_clustering(any_runtime, job["dataset_id"], model="own")
-    stranger.owned.update(own_dataset_id=job["dataset_id"], own_clustering_id=clustering_id)
-    return stranger
+    other_tenant.owned.update(own_dataset_id=job["dataset_id"], own_clustering_id=clustering_id)
+    return other_tenant
 
 
-def test_no_ids_of_another_tenant_in_bodies_and_queries(
-    owner: Tenant, rich_stranger: Tenant
+def test_ids_of_another_tenant_in_bodies_and_queries_are_refused(
+    owner: Tenant, other_owner: Tenant
 ) -> None:
-    send, theirs, own = rich_stranger.send, owner.owned, rich_stranger.owned
+    send, theirs, own = other_owner.send, owner.owned, other_owner.owned
     dataset, clustering = own["own_dataset_id"], own["own_clustering_id"]
     foreign = {"image_ids": [theirs["image_id"]]}
     edits, any_revision = f"/v1/clusterings/{clustering}/operations", {"If-Match": "*"}
@@ -259,11 +259,11 @@ def test_no_ids_of_another_tenant_in_bodies_and_queries(
         assert send("GET", listed).json()["data"] == [], listed
 
 
-def test_the_same_names_and_keys_are_two_things(owner: Tenant, rich_stranger: Tenant) -> None:
-    """An Idempotency-Key and a model's name mean something in their tenant only."""
+def test_names_and_idempotency_keys_belong_to_a_tenant(owner: Tenant, other_owner: Tenant) -> None:
+    """An Idempotency-Key and the name of a model belong to one tenant."""
     headers, body = {"Idempotency-Key": "same"}, zip_of({"a.png": png_bytes("red")})
     ours = owner.done("POST", "/v1/datasets", content=body, headers=headers | ZIP).json()
-    theirs = rich_stranger.done("POST", "/v1/datasets", content=body, headers=headers | ZIP).json()
+    theirs = other_owner.done("POST", "/v1/datasets", content=body, headers=headers | ZIP).json()
     assert ours["dataset_id"] != theirs["dataset_id"]
     assert owner.send("GET", "/v1/models/own").status_code == 404
-    assert rich_stranger.send("GET", "/v1/models/own").status_code == 200
+    assert other_owner.send("GET", "/v1/models/own").status_code == 200

@@ -1,4 +1,4 @@
-"""A tenant learns nothing of another one that has the same file, though the bytes are kept once."""
+"""Tenants with the same file share its bytes and learn nothing about each other."""
 
 import os
 from email.utils import parsedate_to_datetime
@@ -29,7 +29,7 @@ def own_image(client: TestClient, runtime: Runtime, name: str) -> tuple[Tenant, 
 
 @pytest.fixture
 def two(client: TestClient, runtime: Runtime) -> list[tuple[Tenant, dict[str, Any]]]:
-    """Tenants that have sent the same file, one after the other."""
+    """Tenants that have uploaded the same file, one after the other."""
     return [own_image(client, runtime, name) for name in ("first", "second")]
 
 
@@ -42,7 +42,7 @@ def thumbnails(runtime: Runtime) -> set[str]:
     return {file.key for file in runtime.storage.list("thumbnails")}
 
 
-def test_the_time_of_the_shared_file_is_not_told(
+def test_last_modified_is_not_the_time_of_the_shared_file(
     runtime: Runtime, two: list[tuple[Tenant, dict[str, Any]]]
 ) -> None:
     tenant, image = two[1]
@@ -55,7 +55,7 @@ def test_the_time_of_the_shared_file_is_not_told(
     assert parsedate_to_datetime(after["last-modified"]).timestamp() > _LONG_AGO
 
 
-def test_each_tenant_is_told_when_its_own_entry_was_made(
+def test_last_modified_is_the_creation_time_of_the_tenants_image(
     runtime: Runtime, two: list[tuple[Tenant, dict[str, Any]]]
 ) -> None:
     times = []
@@ -67,7 +67,7 @@ def test_each_tenant_is_told_when_its_own_entry_was_made(
     assert times[0] <= times[1]
 
 
-def test_a_download_goes_on_by_the_time_that_was_told(
+def test_a_download_resumes_with_if_range(
     two: list[tuple[Tenant, dict[str, Any]]],
 ) -> None:
     tenant, image = two[0]
@@ -77,10 +77,10 @@ def test_a_download_goes_on_by_the_time_that_was_told(
     assert (part.status_code, part.content) == (206, _PHOTO[2:6])
 
 
-def test_a_thumbnail_is_made_for_each_tenant(
+def test_each_tenant_has_its_own_thumbnail(
     runtime: Runtime, two: list[tuple[Tenant, dict[str, Any]]]
 ) -> None:
-    """Or the first one of the second tenant would be there suspiciously soon."""
+    """A shared thumbnail would show by its response time that another tenant has the file."""
     (first, mine), (second, theirs) = two
     one = first.done("GET", f"/v1/images/{mine['id']}/thumbnail", params={"size": "64"})
     made = thumbnails(runtime)
@@ -102,7 +102,7 @@ def test_a_thumbnail_of_another_tenant_is_never_served(
     assert answer.content != b"marked"
 
 
-def test_what_is_said_of_an_image_does_not_depend_on_who_was_first(
+def test_image_responses_do_not_depend_on_the_first_tenant(
     two: list[tuple[Tenant, dict[str, Any]]],
 ) -> None:
     own = {"id", "dataset_id"}

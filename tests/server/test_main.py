@@ -1,4 +1,4 @@
-"""`temi api` runs the bounded server, in one process and in several."""
+"""`temi api` runs the server with limits, in one process and in several."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ def _is_up(client: RawClient, process: "subprocess.Popen[bytes]") -> bool:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_command_keeps_the_bounds(settings: Settings, workers: int) -> None:
+def test_the_command_enforces_the_limits(settings: Settings, workers: int) -> None:
     client = RawClient(free_port())
     process = subprocess.Popen(
         [sys.executable, "-m", "app.cli.main", "api", "--port", str(client.port)],

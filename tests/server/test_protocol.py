@@ -1,4 +1,4 @@
-"""What one client may hold of the server: bytes of a head, connections, time."""
+"""Limits of a connection: header bytes, number of connections, time."""
 
 import socket
 import time
@@ -17,7 +17,7 @@ _CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\
 
 
 async def _plain(scope: Any, receive: Any, send: Any) -> None:
-    """Answers at once, without a look at the body; `/large` with more than sockets hold."""
+    """Responds without reading the body; `/large` with more than the socket buffers."""
     if scope["type"] == "lifespan":
         await receive()
         await send({"type": "lifespan.startup.complete"})
@@ -32,7 +32,7 @@ async def _plain(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.fixture
 def short(make_settings: MakeSettings) -> Iterator[RawClient]:
-    """With times that a test can wait for."""
+    """A server with short time limits."""
     settings = make_settings(
         head_seconds=0.5, keep_alive_seconds=0.5, stalled_seconds=0.5, max_connections=5
     )
@@ -47,7 +47,7 @@ def server(make_settings: MakeSettings) -> Iterator[RawClient]:
 
 
 def _until_refused(opened: socket.socket, piece: bytes, most: int) -> tuple[int, bytes]:
-    """Send the piece again and again; how many bytes were taken, and what was answered."""
+    """Sends the chunk repeatedly; returns the accepted bytes and the response."""
     sent = 0
     try:
         while sent < most:
@@ -66,14 +66,14 @@ def _until_refused(opened: socket.socket, piece: bytes, most: int) -> tuple[int,
         pytest.param(_CHUNKED + b"0\r\nX-Long: ", id="trailer"),
     ],
 )
-def test_an_endless_head_is_cut_off(server: RawClient, start: bytes) -> None:
+def test_endless_headers_are_refused(server: RawClient, start: bytes) -> None:
     most = 64 * 1024 * 1024
     sent, _ = _until_refused(server.connect(start), b"x" * 65536, most)
     assert sent < most  # the sockets hold some of it
     assert status_of(server.get("/livez")) == 200
 
 
-def test_a_head_that_is_too_long_is_told_so(server: RawClient) -> None:
+def test_long_headers_give_431(server: RawClient) -> None:
     for headers in (b"X: " + b"x" * 66_000 + b"\r\n", b"X: y\r\n" * 12_000):
         answer = server.ask(_GET + headers + b"\r\n")
         assert status_of(answer) == 431
@@ -84,12 +84,12 @@ def test_a_head_that_is_too_long_is_told_so(server: RawClient) -> None:
     )
 
 
-def test_connections_that_say_nothing_are_closed(short: RawClient) -> None:
+def test_silent_connections_are_closed(short: RawClient) -> None:
     assert read_all(short.connect()).startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_head_that_drips_is_closed(short: RawClient) -> None:
-    """Each byte in time, the whole never."""
+def test_slow_headers_are_refused(short: RawClient) -> None:
+    """Each byte arrives in time, the headers as a whole do not."""
     for piece in (b"x", b"\r\n"):
         opened = short.connect(_GET + b"X: " if piece == b"x" else b"")
         _until_closed(opened, piece)
@@ -110,7 +110,7 @@ def _until_closed(opened: socket.socket, piece: bytes) -> None:
     pytest.fail("the connection was never closed")
 
 
-def test_an_idle_connection_is_closed_after_an_answer(short: RawClient) -> None:
+def test_an_idle_connection_is_closed_after_a_response(short: RawClient) -> None:
     opened = short.connect(_GET + b"\r\n")
     assert status_of(read_all(opened)) == 200
 
@@ -122,7 +122,7 @@ def test_two_requests_on_one_connection(server: RawClient) -> None:
     assert b"HTTP/1.1 200" in read_all(opened)
 
 
-def test_a_reader_that_takes_nothing_is_disconnected(short: RawClient) -> None:
+def test_a_client_that_does_not_read_is_disconnected(short: RawClient) -> None:
     opened = short.connect(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert opened.recv(10)
     time.sleep(2)  # it takes nothing meanwhile
@@ -130,12 +130,12 @@ def test_a_reader_that_takes_nothing_is_disconnected(short: RawClient) -> None:
 
 
 def test_the_rest_of_a_body_is_not_read_for_long(server: RawClient) -> None:
-    """It is answered without its body, and may not go on sending it."""
+    """The response is sent without the body, and the connection is closed soon."""
     head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n"
     _until_closed(server.connect(head), b"x" * 1000)
 
 
-def test_an_answered_request_whose_body_ends_goes_on(server: RawClient) -> None:
+def test_the_connection_is_reused_when_the_body_ends(server: RawClient) -> None:
     opened = server.connect(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nab")
     assert opened.recv(1000).startswith(b"HTTP/1.1 200")
     opened.sendall(b"cd" + _GET + b"Connection: close\r\n\r\n")
@@ -149,7 +149,7 @@ def test_idle_connections_make_room(make_settings: MakeSettings) -> None:
         assert read_all(idle[0]) == b""  # the one that was idle for longest
 
 
-def test_connections_that_are_busy_do_not(make_settings: MakeSettings) -> None:
+def test_busy_connections_are_not_closed(make_settings: MakeSettings) -> None:
     with running_server(make_settings(max_connections=3), _plain) as server:
         busy = [server.connect(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n") for _ in range(3)]
         assert all(one.recv(10) for one in busy)
@@ -160,7 +160,7 @@ def test_connections_that_are_busy_do_not(make_settings: MakeSettings) -> None:
         wait_until(lambda: status_of(server.get("/livez")) == 200)
 
 
-def test_one_address_may_be_bounded(make_settings: MakeSettings) -> None:
+def test_connections_per_address_are_limited(make_settings: MakeSettings) -> None:
     with running_server(make_settings(max_address_connections=3), _plain) as server:
         first = [server.connect(_GET) for _ in range(3)]
         wait_until(lambda: status_of(server.get("/livez")) == 503)
@@ -168,15 +168,15 @@ def test_one_address_may_be_bounded(make_settings: MakeSettings) -> None:
         wait_until(lambda: status_of(server.get("/livez")) == 200)
 
 
-def test_pipelined_requests_are_bounded(server: RawClient) -> None:
+def test_pipelined_requests_are_limited(server: RawClient) -> None:
     few = server.ask((_GET + b"\r\n") * 3 + _GET + b"Connection: close\r\n\r\n")
     assert few.count(b"HTTP/1.1 200") == 4
     many = server.ask((_GET + b"\r\n") * 10_000)
     assert many.count(b"HTTP/1.1 200") <= _MAX_PIPELINED + 1
 
 
-def test_others_are_answered_while_two_hundred_dawdle(make_settings: MakeSettings) -> None:
-    """On the real application: silent, half a head, half a body, and an answer that is not read."""
+def test_requests_succeed_beside_two_hundred_slow_clients(make_settings: MakeSettings) -> None:
+    """With the real application: silent, half headers, half a body, unread responses."""
     upload = (
         b"POST /v1/datasets HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/zip\r\n"
         b"Content-Length: 1000000\r\n\r\nPK\x03\x04"

@@ -135,6 +135,15 @@ def problem_of(request: Request, error: core.ServiceError) -> JSONResponse:
     return problem(request, status_of(error), error.code, error.detail, fields, headers)
 
 
+def database_problem(request: Request, error: SQLAlchemyError) -> JSONResponse:
+    cause = getattr(error, "orig", error)
+    log.error("database_unavailable", reason=str(cause))
+    if getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        return problem(request, 507, core.StorageFull.code, "The disk of the database is full.")
+    detail = "The database cannot be reached; try again in a moment."
+    return problem(request, 503, "database_unavailable", detail)
+
+
 def _phrase(status: int | Literal["default"]) -> str:
     if status == "default":
         return "Any other error"
@@ -169,12 +178,7 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(OperationalError)
     @app.exception_handler(PoolTimeout)  # all connections wait for a database that does not respond
     async def _database(request: Request, error: SQLAlchemyError) -> JSONResponse:
-        cause = getattr(error, "orig", error)
-        log.error("database_unavailable", reason=str(cause))
-        if getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-            return problem(request, 507, core.StorageFull.code, "The disk of the database is full.")
-        detail = "The database cannot be reached; try again in a moment."
-        return problem(request, 503, "database_unavailable", detail)
+        return database_problem(request, error)
 
     @app.exception_handler(Exception)
     async def _unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.http.errors import problem, problem_of
+from app.api.http.errors import database_problem, problem_of
 from app.core.access.key_cache import ApiKeyCache
 from app.core.platform.errors import ForeignOrigin, HostNotAllowed, ServiceError
 
@@ -42,13 +42,10 @@ class OriginCheck:
                 if scope["method"] not in _SAFE:
                     check_origin(headers)
             except ServiceError as error:
-                answer = problem_of(Request(scope), error)
-                await answer(scope, receive, send)
+                await problem_of(Request(scope), error)(scope, receive, send)
                 return
-            except SQLAlchemyError:
-                detail = "The database cannot be reached; try again in a moment."
-                answer = problem(Request(scope), 503, "database_unavailable", detail)
-                await answer(scope, receive, send)
+            except SQLAlchemyError as error:
+                await database_problem(Request(scope), error)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

@@ -71,7 +71,7 @@ def read_content(
 ) -> Response:
     """Range requests resume an interrupted download. The `ETag`, for `If-Range`, is the SHA-256 of
     the file."""
-    with runtime.db.read() as session:  # not kept open while a slow client reads
+    with runtime.db.read() as session:  # closed before a slow client reads
         export = files.get_export(session, tenant, export_id)
     headers = {"ETag": f'"{export.sha256}"', "Cache-Control": "private, no-cache"}
     if matches_etag(if_none_match, headers["ETag"]):

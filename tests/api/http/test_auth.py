@@ -1,4 +1,4 @@
-"""Once there is a key, nothing of the collection is reached without one."""
+"""Once there is a key, requests without a key are refused."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -36,7 +36,7 @@ def _operations(client: TestClient) -> list[tuple[str, str]]:
         {"Authorization": f"Bearer temi_{'0' * 43}"},
     ],
 )
-def test_no_operation_without_the_key(guarded: TestClient, headers: dict[str, str | bytes]) -> None:
+def test_operations_require_the_key(guarded: TestClient, headers: dict[str, str | bytes]) -> None:
     operations = [(m, p) for m, p in _operations(guarded) if p.startswith("/v1/")]
     assert len(operations) >= 50
     for method, path in operations:  # the placeholders stay: not even that they are none is told
@@ -46,18 +46,18 @@ def test_no_operation_without_the_key(guarded: TestClient, headers: dict[str, st
         assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_with_the_key(guarded: TestClient) -> None:
+def test_operations_succeed_with_the_key(guarded: TestClient) -> None:
     headers = bearer(_KEY)
     assert guarded.get("/v1/datasets", headers=headers).json()["data"] == []
     assert guarded.get("/v1/datasets/none", headers=headers).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/", "/docs", "/openapi.json"])
-def test_what_tells_nothing_of_the_collection_is_open(guarded: TestClient, path: str) -> None:
+def test_system_routes_require_no_key(guarded: TestClient, path: str) -> None:
     assert guarded.get(path).status_code == 200
 
 
-def test_without_a_key_set_none_is_needed(client: TestClient) -> None:
+def test_no_key_is_required_if_none_is_set(client: TestClient) -> None:
     assert client.get("/v1/datasets").status_code == 200
 
 
@@ -98,7 +98,7 @@ def test_each_route_needs_its_scope(
     assert client.request(method, path, headers=bearer(admin)).status_code not in (401, 403)
 
 
-def test_a_job_knows_the_key_that_started_it(client: TestClient, runtime: Runtime) -> None:
+def test_a_job_stores_the_key_that_created_it(client: TestClient, runtime: Runtime) -> None:
     key_id, text = make_key(runtime, scopes=["write"])
     client.headers |= bearer(text)
     job = upload(client, {"a.png": png_bytes("red")})
@@ -108,7 +108,7 @@ def test_a_job_knows_the_key_that_started_it(client: TestClient, runtime: Runtim
     assert (row.tenant, row.created_by) == ("a", key_id)
 
 
-def test_too_many_requests_are_told_when_to_come_back(client: TestClient, runtime: Runtime) -> None:
+def test_rate_limited_requests_get_a_retry_after(client: TestClient, runtime: Runtime) -> None:
     _, text = make_key(runtime, requests_per_minute=3)
     _, other = make_key(runtime, requests_per_minute=3)
     answers = [client.get("/v1/datasets", headers=bearer(text)) for _ in range(5)]

@@ -1,4 +1,4 @@
-"""Bodies: nothing of one is read before the key is known, and each route has its own limits."""
+"""Bodies are read after the key is checked, with the limits of each route."""
 
 import json
 import socket
@@ -21,7 +21,7 @@ _MiB = 1024 * 1024
 
 
 class _Unread:
-    """A body that counts what is taken of it."""
+    """A body that counts the bytes that were read."""
 
     def __init__(self, piece: bytes, pieces: int) -> None:
         self._piece, self._pieces, self.taken = piece, pieces, 0
@@ -61,7 +61,7 @@ def _post(path: str, kind: str, length: int, *headers: str, method: str = "POST"
         ("PATCH", "/v1/uploads/x", "application/offset+octet-stream"),
     ],
 )
-def test_without_a_key_the_body_is_not_waited_for(
+def test_without_a_key_the_body_is_not_read(
     guarded: RawClient, method: str, path: str, kind: str
 ) -> None:
     opened = guarded.connect(_post(path, kind, 1_000_000, method=method))
@@ -94,8 +94,8 @@ def test_a_path_that_ends_like_another_has_no_large_limit(client: TestClient, pa
     assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
 
 
-def test_every_route_that_takes_a_body_is_bounded(client: TestClient) -> None:
-    """A limit is of a route that exists: one that is renamed would lose it."""
+def test_every_route_with_a_body_has_a_limit(client: TestClient) -> None:
+    """Each limit belongs to an existing route: a renamed route would lose its limit."""
     from app.api.http.body_limits import _LIMITS
 
     paths = client.get("/openapi.json").json()["paths"]
@@ -135,7 +135,7 @@ def test_deep_and_wide_json_is_refused(client: TestClient) -> None:
         assert len(answer.content) < 10_000
 
 
-def test_a_list_of_mistakes_is_cut_short(client: TestClient, dataset: Json) -> None:
+def test_the_list_of_errors_is_truncated(client: TestClient, dataset: Json) -> None:
     body = {"image_ids": list(range(100_000))}
     answer = client.post(f"/v1/datasets/{dataset['id']}/images:delete", json=body)
     assert answer.status_code == 422
@@ -153,7 +153,7 @@ def test_json_of_many_values_is_not_parsed(client: TestClient) -> None:
 
 @pytest.fixture
 def hasty(make_settings: MakeSettings) -> Iterator[RawClient]:
-    """Bodies must begin within a moment."""
+    """A server with a short time limit for bodies."""
     with running_server(
         make_settings(body_seconds=0.5, body_bytes_per_second=10_000_000)
     ) as client:
@@ -169,14 +169,14 @@ def hasty(make_settings: MakeSettings) -> Iterator[RawClient]:
         ("/v1/models:import", "application/zip"),
     ],
 )
-def test_a_body_that_stops_is_given_up(hasty: RawClient, path: str, kind: str) -> None:
+def test_a_body_that_stops_times_out(hasty: RawClient, path: str, kind: str) -> None:
     answer = hasty.ask(_post(path, kind, 1_000_000) + b"--b\r\n")
     assert status_of(answer) == 408
     assert b'"body_timeout"' in answer
     assert b"connection: close" in answer.lower()
 
 
-def test_a_body_that_drips_is_given_up(hasty: RawClient) -> None:
+def test_a_body_that_is_too_slow_times_out(hasty: RawClient) -> None:
     opened = hasty.connect(_post("/v1/datasets", "application/zip", 1_000_000))
     opened.settimeout(0.05)
     received = b""
@@ -189,7 +189,7 @@ def test_a_body_that_drips_is_given_up(hasty: RawClient) -> None:
     assert received.startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_resumable_upload_keeps_what_came(hasty: RawClient) -> None:
+def test_a_resumable_upload_keeps_the_received_bytes(hasty: RawClient) -> None:
     tus = "Tus-Resumable: 1.0.0"
     create = f"POST /v1/uploads HTTP/1.1\r\nHost: localhost\r\n{tus}\r\nUpload-Length: 100\r\n"
     made = hasty.ask((create + "Connection: close\r\n\r\n").encode())
@@ -201,8 +201,8 @@ def test_a_resumable_upload_keeps_what_came(hasty: RawClient) -> None:
     assert b"upload-offset: 5" in answer.lower()
 
 
-def test_a_slow_body_within_the_rate_is_taken(make_settings: MakeSettings) -> None:
-    """The time grows with what has come: no large upload is cut off for its size."""
+def test_a_slow_body_within_the_rate_is_accepted(make_settings: MakeSettings) -> None:
+    """The time limit grows with the received bytes: large uploads are not cut off."""
     body = zip_of({f"{i}.png": png_bytes() for i in range(20)})
     settings = make_settings(body_seconds=5, body_bytes_per_second=1)
     with running_server(settings) as server:
@@ -226,7 +226,7 @@ _PART = b'--b\r\nContent-Disposition: form-data; name="files"; filename="a"\r\n\
 def two_keys(
     make_settings: MakeSettings, runtime: Runtime, dataset: Json, make_clustering: MakeClustering
 ) -> dict[str, Any]:
-    """A model, and the keys of two who use it."""
+    """A model and two keys."""
     make_clustering(dataset["id"])
     scopes = ["predict", "read", "write"]
     return {
@@ -236,7 +236,7 @@ def two_keys(
 
 
 @pytest.mark.parametrize(("path", "kind"), _PREDICTS)
-def test_bodies_that_never_end_take_no_place(
+def test_incomplete_bodies_take_no_queue_capacity(
     make_settings: MakeSettings, two_keys: dict[str, Any], path: str, kind: str
 ) -> None:
     settings = make_settings(predict_queue=4)
@@ -256,10 +256,10 @@ def test_bodies_that_never_end_take_no_place(
     wait_until(lambda: admission.arriving_bytes == 0)
 
 
-def test_bytes_of_bodies_under_way_are_bounded(
+def test_bytes_of_incomplete_bodies_are_limited(
     make_settings: MakeSettings, two_keys: dict[str, Any]
 ) -> None:
-    """In all, and for one key while another one sends."""
+    """In total, and for one key while another key sends."""
     settings = make_settings(predict_arriving_bytes=100_000)
     app = create_app(settings)
     admission = app.state.serving.admission

@@ -1,4 +1,4 @@
-"""Errors leave as problems of one form; requests carry an id."""
+"""Errors are problem+json; each request has an id."""
 
 import re
 from typing import Any
@@ -30,17 +30,17 @@ def _expect_problem(answer: Any, status: int, code: str, path: str) -> dict[str,
     return body
 
 
-def test_a_row_that_is_not_there(client: TestClient) -> None:
+def test_an_unknown_row(client: TestClient) -> None:
     path = "/v1/datasets/ds_none"
     body = _expect_problem(client.get(path), 404, "not_found", path)
     assert "ds_none" in body["detail"]
 
 
-def test_a_path_that_is_not_there(client: TestClient) -> None:
+def test_an_unknown_path(client: TestClient) -> None:
     _expect_problem(client.get("/v1/nothing"), 404, "not_found", "/v1/nothing")
 
 
-def test_a_method_that_is_not_there(client: TestClient) -> None:
+def test_an_unsupported_method(client: TestClient) -> None:
     answer = client.delete("/v1/jobs")
     _expect_problem(answer, 405, "method_not_allowed", "/v1/jobs")
     assert answer.headers["Allow"]
@@ -90,7 +90,7 @@ def test_each_error_has_its_status(
     assert ("Retry-After" in answer.headers) == (status in (429, 503))
 
 
-def test_a_database_that_is_gone(make_client: MakeClient, make_settings: MakeSettings) -> None:
+def test_an_unreachable_database(make_client: MakeClient, make_settings: MakeSettings) -> None:
     url = f"postgresql+psycopg://nobody@127.0.0.1:{free_port()}/none"
     client = make_client(make_settings(database_url=url))
     answer = client.get("/v1/datasets")
@@ -105,7 +105,7 @@ def test_a_request_id_is_echoed(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "with space", "a" * 101, "<script>", "line\tbreak"])
-def test_a_request_id_that_could_do_harm_is_replaced(client: TestClient, given: str) -> None:
+def test_an_unsafe_request_id_is_replaced(client: TestClient, given: str) -> None:
     answer = client.get("/livez", headers={"X-Request-ID": given})
     assert re.fullmatch(r"[0-9a-f]{32}", answer.headers["X-Request-ID"])
 

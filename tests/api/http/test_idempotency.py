@@ -1,4 +1,4 @@
-"""An Idempotency-Key makes a request that is sent twice happen once."""
+"""A request that is repeated with its Idempotency-Key happens once."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -29,7 +29,7 @@ def test_the_same_upload_twice_is_one_dataset(any_client: TestClient) -> None:
     assert _datasets(any_client) == 1
 
 
-def test_without_a_key_there_are_two(client: TestClient) -> None:
+def test_without_a_key_two_datasets_are_created(client: TestClient) -> None:
     for _ in range(2):
         client.post("/v1/datasets", content=_BODY, headers=ZIP)
     assert _datasets(client) == 2
@@ -59,7 +59,9 @@ def test_a_refused_upload_leaves_no_file(client: TestClient, settings: Settings)
 
 
 @pytest.mark.parametrize("path", ["/v1/datasets", "/v1/jobs"])
-def test_a_twin_that_still_runs(client: TestClient, dataset: Json, path: str) -> None:
+def test_a_repetition_while_the_first_request_runs_is_refused(
+    client: TestClient, dataset: Json, path: str
+) -> None:
     body = {"json": {"dataset_id": dataset["id"], "n_clusters": 2}}
     with in_flight("default", "key-1"):
         arguments = body if path == "/v1/jobs" else {"content": _BODY}
@@ -70,7 +72,7 @@ def test_a_twin_that_still_runs(client: TestClient, dataset: Json, path: str) ->
     assert client.post(path, headers=headers, **arguments).status_code == 202
 
 
-def test_a_refused_request_does_not_use_up_its_key(client: TestClient) -> None:
+def test_a_refused_request_does_not_store_its_key(client: TestClient) -> None:
     assert client.post("/v1/datasets", content=b"no", headers=_KEY | ZIP).status_code == 422
     assert client.post("/v1/datasets", content=_BODY, headers=_KEY | ZIP).status_code == 202
 
@@ -87,15 +89,15 @@ def test_the_same_job_twice_is_one_job(client: TestClient, dataset: Json) -> Non
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201])
-def test_keys_of_a_senseless_length(client: TestClient, key: str) -> None:
+def test_keys_of_an_invalid_length(client: TestClient, key: str) -> None:
     answer = client.post("/v1/datasets", content=_BODY, headers={"Idempotency-Key": key} | ZIP)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
-def test_twins_in_two_processes(
+def test_repetitions_in_two_processes(
     make_client: MakeClient, any_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the memory of one process, the database decides, and both get one answer."""
+    """Across processes the database decides, and both requests get the same response."""
     monkeypatch.setattr("app.core.platform.idempotency._in_flight", _Forgetful())
     clients = [make_client(any_settings) for _ in range(4)]
     for client in clients:

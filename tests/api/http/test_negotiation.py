@@ -26,7 +26,7 @@ JSON, CSV, ARROW = OFFERED
         (" , ,text/csv", CSV),
     ],
 )
-def test_the_best_is_chosen(accept: str, expected: str) -> None:
+def test_the_preferred_media_type_is_chosen(accept: str, expected: str) -> None:
     assert choose_media_type(accept, OFFERED) == expected
 
 
@@ -34,6 +34,6 @@ def test_the_best_is_chosen(accept: str, expected: str) -> None:
     "accept",
     ["application/json", "image/*", "*/*;q=0", "text/csv;q=0.0", "text/csv;q=7", "csv", ",", "*"],
 )
-def test_nothing_fits(accept: str) -> None:
+def test_no_acceptable_media_type(accept: str) -> None:
     with pytest.raises(NotAcceptable, match="text/csv"):
         choose_media_type(accept, OFFERED)

@@ -1,4 +1,4 @@
-"""A page of another site changes nothing here, and reads nothing under a name of its own."""
+"""Pages of other sites cannot change data, and cannot read it by DNS rebinding."""
 
 from typing import Any
 
@@ -39,7 +39,9 @@ def _refused(answer: Any, status: int, code: str) -> None:
 
 
 @pytest.mark.parametrize("headers", _FOREIGN)
-def test_a_foreign_page_changes_nothing(client: TestClient, headers: dict[str, str]) -> None:
+def test_a_page_of_another_site_cannot_change_data(
+    client: TestClient, headers: dict[str, str]
+) -> None:
     _refused(
         client.post("/v1/datasets", content=_ARCHIVE, headers=headers | ZIP), 403, "foreign_origin"
     )
@@ -52,21 +54,21 @@ def test_a_foreign_page_changes_nothing(client: TestClient, headers: dict[str, s
     assert client.get("/v1/datasets").json()["data"] == []
 
 
-def test_not_even_with_a_key(client: TestClient, runtime: Runtime) -> None:
+def test_a_page_of_another_site_cannot_change_data_with_a_key(
+    client: TestClient, runtime: Runtime
+) -> None:
     headers = bearer(make_key(runtime, scopes=["admin"])[1]) | {"Origin": "https://evil.example"}
     _refused(client.delete("/v1/datasets/ds_1", headers=headers), 403, "foreign_origin")
 
 
 @pytest.mark.parametrize("headers", _OWN)
-def test_programs_and_the_own_page_work(client: TestClient, headers: dict[str, str]) -> None:
+def test_programs_and_our_own_page_are_allowed(client: TestClient, headers: dict[str, str]) -> None:
     answer = client.post("/v1/datasets", content=_ARCHIVE, headers=headers | ZIP)
     assert answer.status_code == 202, answer.text
 
 
 @pytest.mark.parametrize("headers", _FOREIGN)
-def test_a_foreign_page_is_given_no_right_to_read(
-    client: TestClient, headers: dict[str, str]
-) -> None:
+def test_no_cors_headers_for_other_sites(client: TestClient, headers: dict[str, str]) -> None:
     answer = client.get("/v1/datasets", headers=headers)
     assert not [name for name in answer.headers if name.startswith("access-control-")]
     assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
@@ -102,26 +104,26 @@ def test_ports_and_addresses_of_an_origin() -> None:
         ("", False),
     ],
 )
-def test_names_of_this_machine(host: str, local: bool) -> None:
+def test_is_loopback(host: str, local: bool) -> None:
     assert is_loopback(host_name(host)) is local
 
 
 @pytest.mark.parametrize("path", ["/v1/datasets", "/readyz", "/metrics", "/", "/docs", "/none"])
-def test_without_a_key_no_other_host_is_served(client: TestClient, path: str) -> None:
+def test_without_a_key_other_hosts_are_refused(client: TestClient, path: str) -> None:
     answer = client.get(path, headers={"Host": "evil.example:8000"})
     _refused(answer, 421, "host_not_allowed")
     assert "TEMI_ALLOWED_HOSTS" in answer.json()["detail"]
     assert "temi keys create" in answer.json()["detail"]
 
 
-def test_rebinding_makes_no_key(client: TestClient) -> None:
+def test_dns_rebinding_cannot_create_a_key(client: TestClient) -> None:
     body = {"name": "mine", "scopes": ["admin"]}
     headers = {"Host": "evil.example", "Origin": "http://evil.example"}
     _refused(client.post("/v1/keys", json=body, headers=headers), 421, "host_not_allowed")
     assert client.get("/v1/datasets").status_code == 200  # the owner is not shut out
 
 
-def test_a_second_host_header_does_not_help(client: TestClient) -> None:
+def test_a_second_host_header_is_refused(client: TestClient) -> None:
     headers = [("Host", "127.0.0.1"), ("Host", "evil.example")]
     assert client.get("/v1/datasets", headers=headers).status_code == 421
 
@@ -141,8 +143,8 @@ def test_configured_hosts(make_client: MakeClient, make_settings: MakeSettings) 
         assert answer.status_code == status, host
 
 
-def test_with_a_key_any_host_is_served(client: TestClient, runtime: Runtime) -> None:
-    """The key protects; probes of a cluster ask by address."""
+def test_with_a_key_any_host_is_allowed(client: TestClient, runtime: Runtime) -> None:
+    """The key protects the data; the probes of a cluster use the IP address."""
     key = bearer(make_key(runtime)[1])
     host = {"Host": "10.1.2.3:8000"}
     for path in ("/livez", "/readyz", "/metrics"):
@@ -151,7 +153,7 @@ def test_with_a_key_any_host_is_served(client: TestClient, runtime: Runtime) -> 
     assert client.get("/v1/datasets", headers=host | key).status_code == 200
 
 
-def test_with_a_key_and_a_list_only_the_listed(
+def test_with_a_key_and_allowed_hosts_others_are_refused(
     make_client: MakeClient, make_settings: MakeSettings
 ) -> None:
     key = "a-long-enough-key-for-tests"

@@ -1,4 +1,4 @@
-"""A key whose tenant holds enough adds nothing more."""
+"""A key adds no more data once its tenant has used the quota."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def _use_key(client: TestClient, runtime: Runtime, **options: Any) -> None:
 
 @pytest.fixture
 def full(any_client: TestClient, any_runtime: Runtime) -> TestClient:
-    """A tenant whose quota is used to the last byte, by another key."""
+    """A tenant whose quota was used up by another key."""
     _use_key(any_client, any_runtime)
     work_on(any_runtime, upload(any_client, _PHOTOS)["id"])
     _use_key(any_client, any_runtime, storage_bytes=_SIZE)
@@ -38,7 +38,7 @@ def _refused(answer: Any) -> None:
     assert int(answer.headers["Retry-After"]) > 0
 
 
-def test_nothing_is_added_to_what_is_full(full: TestClient) -> None:
+def test_a_full_quota_refuses_all_additions(full: TestClient) -> None:
     dataset = full.get("/v1/datasets").json()["data"][0]
     assert dataset["bytes"] == _SIZE
     _refused(full.post("/v1/datasets", content=zip_of(_PHOTOS), headers=ZIP))
@@ -53,14 +53,14 @@ def test_nothing_is_added_to_what_is_full(full: TestClient) -> None:
     assert full.post("/v1/uploads", headers={**_TUS, "Upload-Length": "1"}).status_code == 201
 
 
-def test_another_tenant_has_its_own_room(full: TestClient, any_runtime: Runtime) -> None:
+def test_another_tenant_has_its_own_quota(full: TestClient, any_runtime: Runtime) -> None:
     _use_key(full, any_runtime, tenant="b", storage_bytes=_SIZE + 2_000)
     job = upload(full, _PHOTOS)
     work_on(any_runtime, job["id"])
     assert full.get(f"/v1/jobs/{job['id']}").json()["status"] == "succeeded"
 
 
-def test_a_body_that_is_announced_too_large_is_not_read(
+def test_a_body_whose_length_exceeds_the_quota_is_not_read(
     any_client: TestClient, any_runtime: Runtime
 ) -> None:
     _use_key(any_client, any_runtime, storage_bytes=1_000)
@@ -69,7 +69,7 @@ def test_a_body_that_is_announced_too_large_is_not_read(
     _refused(any_client.post("/v1/uploads", headers={**_TUS, "Upload-Length": "1001"}))
 
 
-def test_uploads_under_way_count(any_client: TestClient, any_runtime: Runtime) -> None:
+def test_uploads_in_progress_count(any_client: TestClient, any_runtime: Runtime) -> None:
     _use_key(any_client, any_runtime, storage_bytes=1_000)
     create = {**_TUS, "Upload-Length": "600"}
     first = any_client.post("/v1/uploads", headers=create)
@@ -79,7 +79,7 @@ def test_uploads_under_way_count(any_client: TestClient, any_runtime: Runtime) -
     assert any_client.post("/v1/uploads", headers=create).status_code == 201
 
 
-def test_an_archive_that_unpacks_to_too_much_fails_as_a_whole(
+def test_an_archive_that_unpacks_beyond_the_quota_fails(
     any_client: TestClient, any_runtime: Runtime
 ) -> None:
     noise = {f"{i}.png": png_bytes("red", (300 + i, 300)) for i in range(4)}
@@ -99,7 +99,7 @@ def test_an_archive_that_unpacks_to_too_much_fails_as_a_whole(
         assert session.scalar(select(func.count()).select_from(Image)) == 0
 
 
-def test_an_append_that_is_too_much_leaves_the_dataset_as_it_was(
+def test_an_append_beyond_the_quota_leaves_the_dataset_unchanged(
     any_client: TestClient, any_runtime: Runtime
 ) -> None:
     _use_key(any_client, any_runtime, storage_bytes=_SIZE + 900)
@@ -109,17 +109,17 @@ def test_an_append_that_is_too_much_leaves_the_dataset_as_it_was(
     assert len(more["files"][1]) > 900
     path = f"/v1/datasets/{job['dataset_id']}"
 
-    def in_pieces() -> Any:  # without a length nobody can know
+    def in_chunks() -> Any:  # without a Content-Length
         yield zip_of({"large.png": more["files"][1]})
 
-    added = any_client.post(f"{path}/images", content=in_pieces(), headers=ZIP).json()
+    added = any_client.post(f"{path}/images", content=in_chunks(), headers=ZIP).json()
     work_on(any_runtime, added["id"])
     assert any_client.get(f"/v1/jobs/{added['id']}").json()["error"]["code"] == "quota_exceeded"
     dataset = any_client.get(path).json()
     assert (dataset["status"], dataset["image_count"], dataset["bytes"]) == ("ready", 3, _SIZE)
 
 
-def test_a_request_that_was_answered_is_answered_again(
+def test_a_repeated_request_gets_its_first_response(
     any_client: TestClient, any_runtime: Runtime
 ) -> None:
     body = zip_of(_PHOTOS)
@@ -144,7 +144,7 @@ def test_an_imported_model_fills_the_quota(any_client: TestClient, any_runtime: 
     assert any_client.post("/v1/models:import", content=_MODEL, headers=ZIP).status_code == 201
 
 
-def test_a_model_without_a_length_is_counted_too(
+def test_a_model_without_a_content_length_counts(
     any_client: TestClient, any_runtime: Runtime
 ) -> None:
     _use_key(any_client, any_runtime, storage_bytes=_MODEL_BYTES - 1)
@@ -153,7 +153,7 @@ def test_a_model_without_a_length_is_counted_too(
     assert not list(any_runtime.storage.list("models"))
 
 
-def test_an_import_that_was_answered_is_answered_again(
+def test_a_repeated_import_gets_its_first_response(
     any_client: TestClient, any_runtime: Runtime
 ) -> None:
     _use_key(any_client, any_runtime, storage_bytes=len(_MODEL))

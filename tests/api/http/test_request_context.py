@@ -1,4 +1,4 @@
-"""What every request leaves behind: a log line with its ids, and the ids on the jobs it makes."""
+"""Each request writes a log line with its ids, and its jobs have the ids, too."""
 
 import json
 import tempfile
@@ -39,7 +39,9 @@ def _lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
-def test_a_line_for_a_request(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_request_writes_a_log_line(
+    client: TestClient, capsys: pytest.CaptureFixture[str]
+) -> None:
     client.get("/v1/datasets/none?key=secret", headers={"X-Request-ID": "mine"})
     (line,) = _lines(capsys)
     assert (line["event"], line["request_id"], line["tenant"]) == ("request", "mine", "default")
@@ -48,13 +50,13 @@ def test_a_line_for_a_request(client: TestClient, capsys: pytest.CaptureFixture[
     assert "secret" not in json.dumps(line)
 
 
-def test_probes_leave_no_line(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+def test_probes_write_no_log_line(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
     for path in ("/livez", "/readyz", "/metrics"):
         client.get(path)
     assert _lines(capsys) == []
 
 
-def test_a_bug_is_logged_with_the_request_it_broke(
+def test_an_unexpected_error_is_logged_with_its_request(
     client: TestClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = client.get("/broken/here", headers={"X-Request-ID": "mine"})
@@ -65,17 +67,17 @@ def test_a_bug_is_logged_with_the_request_it_broke(
     assert "RuntimeError: a bug" in lines["unexpected_error"]["exception"]
 
 
-def test_one_request_says_nothing_of_another(
+def test_log_context_does_not_leak_between_requests(
     client: TestClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
     client.get("/v1/datasets")
     client.get("/no/such/path")
     first, second = _lines(capsys)
     assert first["request_id"] != second["request_id"]
-    assert "tenant" not in second  # nobody asked for a key
+    assert "tenant" not in second  # no key was required
 
 
-def test_a_job_knows_its_request(client: TestClient, runtime: Runtime) -> None:
+def test_a_job_stores_its_request_id(client: TestClient, runtime: Runtime) -> None:
     client.headers["X-Request-ID"] = "the-upload"
     job_id = upload(client, {"a.png": png_bytes()})["id"]
     with runtime.db.read() as session:

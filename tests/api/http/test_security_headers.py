@@ -1,4 +1,4 @@
-"""What a browser is told about every answer; the pages work under it and without a network."""
+"""Security headers of every response; the pages work with them and without a network."""
 
 import re
 
@@ -12,7 +12,7 @@ _ANSWERS = ["/", "/docs", "/livez", "/v1/datasets", "/v1/datasets/none", "/nothi
 
 
 @pytest.mark.parametrize("path", _ANSWERS)
-def test_every_answer(client: TestClient, path: str) -> None:
+def test_every_response_has_security_headers(client: TestClient, path: str) -> None:
     headers = client.get(path).headers
     policy = headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
@@ -24,7 +24,9 @@ def test_every_answer(client: TestClient, path: str) -> None:
     assert not any("unsafe" in source or "http" in source for source in scripts)
 
 
-def test_refusals_before_any_route(make_client: MakeClient, make_settings: MakeSettings) -> None:
+def test_errors_before_routing_have_security_headers(
+    make_client: MakeClient, make_settings: MakeSettings
+) -> None:
     client = make_client(make_settings())
     refused = client.get("/", headers={"Host": "evil.example"})
     assert refused.status_code == 421
@@ -32,7 +34,7 @@ def test_refusals_before_any_route(make_client: MakeClient, make_settings: MakeS
     assert refused.headers["X-Request-ID"]
 
 
-def test_an_image_runs_no_script(client: TestClient, dataset: Json) -> None:
+def test_image_responses_forbid_scripts(client: TestClient, dataset: Json) -> None:
     image = client.get(f"/v1/datasets/{dataset['id']}/images").json()["data"][0]
     for path in ("content", "thumbnail"):
         answer = client.get(f"/v1/images/{image['id']}/{path}")
@@ -47,7 +49,7 @@ def _addresses(html: str) -> list[str]:
     return re.findall(r"""(?:src|href)=["']([^"']+)["']""", html)
 
 
-def test_the_description_of_the_api_needs_no_network(client: TestClient) -> None:
+def test_swagger_ui_needs_no_network(client: TestClient) -> None:
     page = client.get("/docs")
     assert page.headers["Content-Type"].startswith("text/html")
     assert "<script>" not in page.text  # the policy would not let it run
@@ -63,5 +65,5 @@ def test_the_description_of_the_api_needs_no_network(client: TestClient) -> None
 
 
 @pytest.mark.parametrize("path", ["/redoc", "/docs/redoc.standalone.js", "/docs/..%2fmain.py"])
-def test_nothing_else_is_served_beside_it(client: TestClient, path: str) -> None:
+def test_other_files_of_swagger_ui_are_not_served(client: TestClient, path: str) -> None:
     assert client.get(path).status_code == 404

@@ -1,4 +1,4 @@
-"""A process that is told to stop notices it, and those who listened before do as well."""
+"""A stop signal sets the event and still reaches the previous handler."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from tests.waiting import LONG_SECONDS, wait_until
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_order_to_stop(number: signal.Signals) -> None:
+def test_signals_set_the_event(number: signal.Signals) -> None:
     theirs: list[int] = []
     before = signal.signal(number, lambda got, _frame: theirs.append(got))
     try:
@@ -27,7 +27,7 @@ def test_the_order_to_stop(number: signal.Signals) -> None:
         signal.signal(number, before)
 
 
-def test_in_another_thread_nothing_can_be_noticed() -> None:
+def test_signals_are_ignored_in_another_thread() -> None:
     before = signal.getsignal(signal.SIGTERM)
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Readers that take nothing of what is sent to them, and all others beside them."""
+"""Clients that do not read their responses do not affect others."""
 
 import io
 import socket
@@ -24,7 +24,7 @@ READERS = 20  # of each kind
 
 
 def _large_image() -> bytes:
-    """More than the buffers of a connection hold."""
+    """More bytes than the buffers of a connection."""
     pixels = np.random.default_rng(0).integers(0, 255, (2500, 2500, 3), dtype=np.uint8)
     out = io.BytesIO()
     Pillow.fromarray(pixels).save(out, "BMP")
@@ -73,7 +73,7 @@ def paths(
 
 
 def _ask(url: str, path: str) -> socket.socket:
-    """Reads the first bytes of the answer, and then no more."""
+    """Reads the first bytes of the response and then stops."""
     host, port = url.removeprefix("http://").split(":")
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -92,9 +92,7 @@ def _status(connection: socket.socket) -> int:
     return int(head.split()[1])
 
 
-def test_lists_are_answered_beside_many_that_read_nothing(
-    settings: Settings, paths: list[str]
-) -> None:
+def test_lists_respond_while_many_clients_do_not_read(settings: Settings, paths: list[str]) -> None:
     with served(settings) as (url, _), ExitStack() as open_:
         readers = [open_.enter_context(_ask(url, path)) for path in paths for _ in range(READERS)]
         assert {_status(reader) for reader in readers} == {200}
@@ -106,7 +104,7 @@ def test_lists_are_answered_beside_many_that_read_nothing(
 @pytest.mark.parametrize(
     ("setting", "number"), [("max_open_downloads", 0), ("max_event_streams", 2)]
 )
-def test_a_key_has_a_bounded_number_open(
+def test_open_responses_per_key_are_limited(
     make_settings: MakeSettings, paths: list[str], setting: str, number: int
 ) -> None:
     with served(make_settings(**{setting: 2})) as (url, _), ExitStack() as open_:

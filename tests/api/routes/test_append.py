@@ -1,4 +1,4 @@
-"""Images that are added to a dataset, and what happens when that fails."""
+"""Appending images to a dataset, and failures of it."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -78,7 +78,7 @@ def test_only_new_images_are_decoded(
     assert decoded == [png_bytes("blue")]
 
 
-def test_copies_are_listed_with_the_oldest_as_original(
+def test_duplicates_have_the_oldest_image_as_original(
     any_client: TestClient, any_runtime: Runtime
 ) -> None:
     job = upload(any_client, {"1.png": png_bytes(), "2.png": png_bytes(), "x.jpg": jpeg_bytes()})
@@ -92,7 +92,7 @@ def test_copies_are_listed_with_the_oldest_as_original(
     assert {(row.kind, row.similarity) for row in rows} == {("exact", 1.0)}
 
 
-def test_a_failed_addition_changes_nothing(client: TestClient, work: Work) -> None:
+def test_a_failed_append_changes_nothing(client: TestClient, work: Work) -> None:
     job = upload(client, _FIRST)
     work(job["id"])
     before = client.get(f"/v1/datasets/{job['dataset_id']}").json()
@@ -109,7 +109,7 @@ def test_a_failed_addition_changes_nothing(client: TestClient, work: Work) -> No
     assert _names(client, job["dataset_id"]) == [*_FIRST, "c.png"]
 
 
-def test_new_images_are_not_to_be_seen_before_the_end(
+def test_new_images_are_invisible_until_the_job_succeeds(
     client: TestClient, work: Work, runtime: Runtime
 ) -> None:
     job = upload(client, _FIRST)
@@ -123,7 +123,9 @@ def test_new_images_are_not_to_be_seen_before_the_end(
     assert client.get("/v1/images/img_hidden").status_code == 404
 
 
-def test_a_dataset_in_use_is_not_added_to(client: TestClient, work: Work, runtime: Runtime) -> None:
+def test_append_to_a_dataset_in_use_is_refused(
+    client: TestClient, work: Work, runtime: Runtime
+) -> None:
     job = upload(client, _FIRST)
     url = f"/v1/datasets/{job['dataset_id']}/images"
     answer = client.post(url, content=zip_of(_MORE), headers=ZIP)
@@ -131,7 +133,7 @@ def test_a_dataset_in_use_is_not_added_to(client: TestClient, work: Work, runtim
     assert len(list((runtime.settings.blob_dir / "uploads").iterdir())) == 1
 
 
-def test_a_failed_dataset_can_be_filled(client: TestClient, work: Work) -> None:
+def test_append_to_a_failed_dataset(client: TestClient, work: Work) -> None:
     job = upload(client, {"a.txt": b"text"})
     work(job["id"])
     work(_append(client, job["dataset_id"], _FIRST)["id"])
@@ -139,7 +141,7 @@ def test_a_failed_dataset_can_be_filled(client: TestClient, work: Work) -> None:
     assert (dataset["status"], dataset["image_count"], dataset["error"]) == ("ready", 2, None)
 
 
-def test_the_same_addition_twice_is_one(client: TestClient, work: Work) -> None:
+def test_a_repeated_append_happens_once(client: TestClient, work: Work) -> None:
     job = upload(client, _FIRST)
     work(job["id"])
     url, key = f"/v1/datasets/{job['dataset_id']}/images", {"Idempotency-Key": "k"}
@@ -152,6 +154,6 @@ def test_the_same_addition_twice_is_one(client: TestClient, work: Work) -> None:
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
 
 
-def test_a_dataset_that_is_not_there(client: TestClient) -> None:
+def test_an_unknown_dataset(client: TestClient) -> None:
     answer = client.post("/v1/datasets/ds_none/images", content=zip_of(_MORE), headers=ZIP)
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

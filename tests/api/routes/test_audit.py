@@ -1,4 +1,4 @@
-"""Who changed what: one entry for each request that did, none for the others."""
+"""The audit log has one entry for each request that changed data."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.keys import bearer, make_key
 
 @pytest.fixture
 def key_id(any_client: TestClient, any_runtime: Runtime) -> str:
-    """Of the key that the client sends from now on."""
+    """Creates a key and makes the client send it."""
     found, text = make_key(any_runtime, name="phone", scopes=["admin"])
     any_client.headers |= bearer(text)
     return found
@@ -28,7 +28,7 @@ def _entries(client: TestClient, **params: str) -> list[dict[str, Any]]:
     return entries
 
 
-def test_a_change_leaves_one_entry(
+def test_a_change_writes_one_entry(
     any_client: TestClient, any_runtime: Runtime, key_id: str
 ) -> None:
     job = upload(any_client, {"a.png": png_bytes("red")})
@@ -49,7 +49,7 @@ def test_a_change_leaves_one_entry(
     assert [entry["method"] for entry in _entries(any_client)] == ["DELETE", "PATCH", "POST"]
 
 
-def test_looking_and_failing_leave_none(any_client: TestClient, key_id: str) -> None:
+def test_reads_and_failed_requests_write_no_entry(any_client: TestClient, key_id: str) -> None:
     any_client.get("/v1/datasets")
     any_client.delete("/v1/datasets/none")
     any_client.post("/v1/jobs", json={"dataset_id": "none", "n_clusters": 2})
@@ -58,7 +58,7 @@ def test_looking_and_failing_leave_none(any_client: TestClient, key_id: str) -> 
     assert _entries(any_client) == []
 
 
-def test_what_changes_nothing_leaves_none(any_client: TestClient, key_id: str) -> None:
+def test_requests_without_effect_write_no_entry(any_client: TestClient, key_id: str) -> None:
     job = upload(any_client, {"a.png": png_bytes("red")})
     assert any_client.post(f"/v1/jobs/{job['id']}:cancel").status_code == 202
     before = _entries(any_client)
@@ -66,7 +66,7 @@ def test_what_changes_nothing_leaves_none(any_client: TestClient, key_id: str) -
     assert _entries(any_client) == before
 
 
-def test_a_repeated_request_leaves_none(any_client: TestClient, key_id: str) -> None:
+def test_a_repeated_request_writes_no_entry(any_client: TestClient, key_id: str) -> None:
     body, headers = zip_of({"a.png": png_bytes("red")}), {"Idempotency-Key": "once"}
     answers = [
         any_client.post("/v1/datasets", content=body, headers=headers | ZIP) for _ in range(2)
@@ -109,7 +109,7 @@ def test_pages_and_filters(any_client: TestClient, any_runtime: Runtime, key_id:
     assert any_client.get("/v1/audit", params={"since": "2026-01-01"}).status_code == 422
 
 
-def test_another_tenant_sees_its_own(
+def test_a_tenant_sees_only_its_own_entries(
     any_client: TestClient, any_runtime: Runtime, key_id: str
 ) -> None:
     any_client.post("/v1/keys", json={"name": "k", "scopes": ["read"]})

@@ -1,4 +1,4 @@
-"""Uploads that are refused: at once where it can be known, by the job where not."""
+"""Uploads that the request or the job refuses."""
 
 import io
 import tarfile
@@ -138,7 +138,7 @@ def test_a_bomb_fails_the_job(client: TestClient, work: Work) -> None:
     assert client.get(f"/v1/jobs/{job['id']}").json()["error"]["code"] == "archive_too_large"
 
 
-def test_every_place_for_uploads_has_the_same_limit(
+def test_every_kind_of_upload_has_the_same_limit(
     make_client: MakeClient, make_settings: MakeSettings
 ) -> None:
     client = make_client(make_settings(max_body_bytes=2 * 1024 * 1024))
@@ -188,7 +188,7 @@ def _chunks(body: bytes) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("form", [True, False])
-def test_real_bytes_over_the_limit(
+def test_received_bytes_over_the_limit(
     make_client: MakeClient, make_settings: MakeSettings, runtime: Runtime, form: bool
 ) -> None:
     client = make_client(make_settings(max_body_bytes=1000))
@@ -199,7 +199,7 @@ def test_real_bytes_over_the_limit(
     _expect(answer, 413, "body_too_large", runtime)
 
 
-def test_a_length_that_lies_is_counted_too(
+def test_a_wrong_content_length_does_not_avoid_the_limit(
     make_client: MakeClient, make_settings: MakeSettings, runtime: Runtime
 ) -> None:
     client = make_client(make_settings(max_body_bytes=1000))
@@ -297,10 +297,10 @@ def test_a_full_disk(
 
 
 @pytest.mark.parametrize("pack", [zip_of, tar_of])
-def test_lists_stay_small_however_long_names_are(
+def test_long_names_are_shortened_in_lists(
     client: TestClient, work: Work, pack: Callable[[dict[str, bytes]], bytes]
 ) -> None:
-    """A name may be long, the row of it is not: a page has up to a thousand of them."""
+    """A page has up to a thousand rows, so that long names are shortened."""
     good = {f"{number:02}{'n' * 3_000}.png": png_bytes() for number in range(20)}
     bad = {f"{number:02}{'b' * 3_000}.png": b"text" for number in range(10)}
     job = client.post("/v1/datasets", content=pack(good | bad), headers=ZIP).json()

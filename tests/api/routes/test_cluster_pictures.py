@@ -57,7 +57,7 @@ def test_an_empty_cluster_has_a_sheet(client: TestClient, url: str) -> None:
 @pytest.mark.parametrize(
     "query", ["rows=0", "rows=11", "columns=13", "borderline_rows=6", "rows=x"]
 )
-def test_senseless_sheets(client: TestClient, url: str, query: str) -> None:
+def test_invalid_contact_sheet_parameters(client: TestClient, url: str, query: str) -> None:
     assert client.get(f"{url}/clusters/0/contact-sheet?{query}").status_code == 422
 
 
@@ -76,7 +76,7 @@ def test_plots(client: TestClient, runtime: Runtime, url: str, name: str) -> Non
     assert client.get(f"{url}/plots/{name}?format=svg", headers=headers).status_code == 200
 
 
-def test_plots_that_cannot_be_drawn(client: TestClient, runtime: Runtime, url: str) -> None:
+def test_unavailable_plots(client: TestClient, runtime: Runtime, url: str) -> None:
     with runtime.db.write() as session:
         for image in session.scalars(select(ImageRow)):
             image.label = None
@@ -88,7 +88,7 @@ def test_plots_that_cannot_be_drawn(client: TestClient, runtime: Runtime, url: s
     assert client.get(f"{url}/plots/sizes?format=gif").status_code == 422
 
 
-def test_pictures_of_what_is_not_there(client: TestClient, url: str) -> None:
+def test_pictures_of_unknown_resources(client: TestClient, url: str) -> None:
     for path in (
         f"{url}/clusters/9/contact-sheet",
         "/v1/clusterings/cl_none/clusters/0/contact-sheet",

@@ -1,4 +1,4 @@
-"""Clusterings: the groups and who is in them."""
+"""Clusterings, clusters and assignments."""
 
 import math
 from base64 import b64encode
@@ -48,7 +48,7 @@ def test_clusterings_are_listed_newest_first(
     assert client.get("/v1/clusterings", params=params).json()["data"] == []
 
 
-def test_clusters_with_their_surest_images(client: TestClient, clustering: Json) -> None:
+def test_clusters_with_their_most_probable_images(client: TestClient, clustering: Json) -> None:
     data = client.get(f"/v1/clusterings/{clustering['id']}/clusters").json()["data"]
     assert [(c["cluster_id"], c["label"], c["size"]) for c in data] == [
         (0, "cluster 0", 2),
@@ -79,7 +79,7 @@ def test_assignments_of_one_cluster(
 
 
 @pytest.mark.parametrize("cluster_id", ["-1", "x", str(2**31)])
-def test_a_senseless_cluster_id(client: TestClient, clustering: Json, cluster_id: str) -> None:
+def test_an_invalid_cluster_id(client: TestClient, clustering: Json, cluster_id: str) -> None:
     url = f"/v1/clusterings/{clustering['id']}/assignments"
     assert client.get(url, params={"cluster_id": cluster_id}).status_code == 422
 
@@ -104,7 +104,7 @@ def test_merged_clusters_are_no_longer_shown(client: TestClient, clustering: Jso
 
 @pytest.fixture
 def ranked(any_client: TestClient, any_runtime: Runtime) -> str:
-    """The address of a cluster of six images, two of them exactly alike in every number."""
+    """The URL of a cluster of six images, two of which have the same numbers."""
     job = upload(any_client, {f"{i}.png": png_bytes((i, 0, 0)) for i in range(6)})
     work_on(any_runtime, job["id"])
     clustering_id = store_clustering(any_runtime, job["dataset_id"], n_clusters=2)
@@ -180,7 +180,7 @@ def test_statistics(any_client: TestClient, ranked: str) -> None:
     assert (sizes["edges"][0], sizes["edges"][-1], sum(sizes["counts"])) == (0, 3, 3)
 
 
-def test_statistics_when_all_images_are_out(any_client: TestClient, ranked: str) -> None:
+def test_statistics_when_all_images_are_excluded(any_client: TestClient, ranked: str) -> None:
     url = ranked.partition("/clusters")[0]
     ids = [row["image_id"] for row in any_client.get(ranked).json()["data"]]
     body = {"kind": "exclude", "image_ids": ids}
@@ -234,6 +234,6 @@ def test_a_clustering_is_deleted_with_its_exports(
 
 
 @pytest.mark.parametrize("path", ["", "/clusters", "/assignments", "/statistics", "/clusters/0"])
-def test_a_clustering_that_is_not_there(client: TestClient, path: str) -> None:
+def test_an_unknown_clustering(client: TestClient, path: str) -> None:
     answer = client.get(f"/v1/clusterings/cl_none{path}")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

@@ -1,4 +1,4 @@
-"""The labels of a whole dataset in one answer."""
+"""The stream of all labels of a dataset."""
 
 import csv
 import io
@@ -97,7 +97,7 @@ def test_filters_and_revisions(any_client: TestClient, clustering: Clustering) -
     assert clusters(clustering_id=clustering.id, revision=2) == [0, 1, None, 1]
 
 
-def test_the_newest_clustering_unless_said(
+def test_the_newest_clustering_is_the_default(
     any_client: TestClient, any_runtime: Runtime, clustering: Clustering
 ) -> None:
     newer = store_history(any_runtime, clustering.dataset_id, [State((1, 1, 1, 1), CLUSTERS)])
@@ -107,7 +107,7 @@ def test_the_newest_clustering_unless_said(
     assert old.headers["x-clustering"] == clustering.id
 
 
-def test_what_is_not_there(
+def test_unknown_resources(
     any_client: TestClient, any_runtime: Runtime, clustering: Clustering
 ) -> None:
     unsorted = add_images(any_runtime, 1)
@@ -132,7 +132,7 @@ def test_what_is_not_there(
         ({"min_probability": 1.5}, "min_probability"),
     ],
 )
-def test_bad_questions(
+def test_invalid_parameters(
     any_client: TestClient, clustering: Clustering, params: dict[str, Any], field: str
 ) -> None:
     answer = any_client.get(url_of(clustering), params=params)
@@ -140,15 +140,13 @@ def test_bad_questions(
     assert [error["field"] for error in answer.json()["errors"]] == [field]
 
 
-def test_a_form_that_we_cannot_send(any_client: TestClient, clustering: Clustering) -> None:
+def test_an_unsupported_media_type(any_client: TestClient, clustering: Clustering) -> None:
     answer = any_client.get(url_of(clustering), headers={"Accept": "application/xml"})
     assert (answer.status_code, answer.json()["code"]) == (406, "not_acceptable")
     assert ARROW in answer.json()["detail"]
 
 
-def test_what_the_client_has_is_not_sent_again(
-    any_client: TestClient, clustering: Clustering
-) -> None:
+def test_if_none_match(any_client: TestClient, clustering: Clustering) -> None:
     url = url_of(clustering)
     tag = any_client.get(url).headers["etag"]
     known = {"If-None-Match": tag}
@@ -160,7 +158,7 @@ def test_what_the_client_has_is_not_sent_again(
 
 @contextmanager
 def served(settings: Settings) -> Iterator[tuple[str, Runtime]]:
-    """A real server, whose connections can really break."""
+    """A real server, whose connections can break."""
     app = create_app(settings)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
@@ -175,7 +173,7 @@ def served(settings: Settings) -> Iterator[tuple[str, Runtime]]:
 
 
 def break_database(runtime: Runtime, after_pages: int) -> None:
-    """From then on, pages cannot be read."""
+    """Makes all later pages fail."""
     seen = 0
 
     def fail(*args: Any) -> None:
@@ -188,7 +186,7 @@ def break_database(runtime: Runtime, after_pages: int) -> None:
 
 
 @pytest.mark.parametrize("accept", ["application/x-ndjson", "text/csv", ARROW])
-def test_an_error_in_the_middle_does_not_look_like_a_whole_answer(
+def test_an_error_in_the_middle_breaks_the_response(
     settings: Settings, runtime: Runtime, monkeypatch: pytest.MonkeyPatch, accept: str
 ) -> None:
     dataset = add_images(runtime, 4)

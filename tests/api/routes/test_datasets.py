@@ -1,4 +1,4 @@
-"""Uploads that are taken: every form of them, and what becomes of their files."""
+"""Uploads of every kind, and their files."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -75,7 +75,7 @@ def test_a_form_with_one_archive(client: TestClient, work: Work, archive: bytes)
     assert _names(client, job["dataset_id"]) == list(_FILES)
 
 
-def test_the_names_in_a_form_are_only_names(client: TestClient, work: Work) -> None:
+def test_paths_in_form_file_names_are_removed(client: TestClient, work: Work) -> None:
     names = [
         "../../etc/passwd",
         "/abs.png",
@@ -122,7 +122,7 @@ def test_bad_files_become_issues(client: TestClient, dataset: Json) -> None:
     assert all(issue["detail"] for issue in issues)
 
 
-def test_images_are_listed_with_what_is_known(client: TestClient, dataset: Json) -> None:
+def test_images_are_listed_with_their_metadata(client: TestClient, dataset: Json) -> None:
     images = client.get(f"/v1/datasets/{dataset['id']}/images").json()["data"]
     assert [image["name"] for image in images] == [
         "cats/a.jpg",
@@ -153,7 +153,7 @@ def test_datasets_are_listed(client: TestClient, dataset: Json) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/images", "/issues"])
-def test_a_dataset_that_is_not_there(client: TestClient, path: str) -> None:
+def test_an_unknown_dataset(client: TestClient, path: str) -> None:
     answer = client.get(f"/v1/datasets/ds_none{path}")
     assert answer.status_code == 404
     assert answer.json()["code"] == "not_found"

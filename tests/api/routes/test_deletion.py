@@ -1,4 +1,4 @@
-"""Images and datasets that are deleted, and renamed ones."""
+"""Deleting images and datasets, and renaming datasets."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -53,7 +53,7 @@ def test_an_image_is_deleted(any_client: TestClient, any_runtime: Runtime, ready
     assert (again.status_code, again.json()["code"]) == (404, "not_found")
 
 
-def test_many_are_deleted_or_none(any_client: TestClient, ready: Json) -> None:
+def test_images_are_deleted_all_or_none(any_client: TestClient, ready: Json) -> None:
     ids = [image["id"] for image in _images(any_client, ready)]
     refused = _delete(any_client, ready, [ids[0], "img_none", ids[1]])
     assert (refused["status"], refused["code"]) == (404, "not_found")
@@ -83,7 +83,7 @@ def test_images_leave_the_clusterings(
         assert session.scalar(select(func.count()).select_from(Assignment)) == 1
 
 
-def test_what_a_job_works_on_stays(
+def test_a_dataset_in_use_cannot_be_deleted(
     client: TestClient, dataset: Json, make_clustering: MakeClustering
 ) -> None:
     make_clustering(dataset["id"])  # its job is still open
@@ -99,7 +99,7 @@ def test_what_a_job_works_on_stays(
     assert len(_images(client, dataset)) == 4
 
 
-def test_a_dataset_is_deleted_with_all_that_is_its(
+def test_a_dataset_is_deleted_with_its_resources(
     any_client: TestClient, any_runtime: Runtime, ready: Json
 ) -> None:
     clustering_id = store_clustering(any_runtime, ready["id"])
@@ -143,7 +143,7 @@ def test_bad_lists_of_images(client: TestClient, dataset: Json, ids: object) -> 
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
-def test_a_dataset_that_is_not_there(client: TestClient) -> None:
+def test_an_unknown_dataset(client: TestClient) -> None:
     url = "/v1/datasets/ds_none"
     for answer in (
         client.delete(url),

@@ -1,4 +1,4 @@
-"""Exports: asked for as jobs, listed, downloaded in whole or in part, deleted."""
+"""Exports: created by jobs, listed, downloaded in whole or in part, deleted."""
 
 import hashlib
 import io
@@ -35,7 +35,7 @@ def export(client: TestClient, clustering_id: str, work: Work) -> Json:
     return found
 
 
-def test_the_job_says_what_it_will_do(client: TestClient, clustering_id: str) -> None:
+def test_the_job_has_the_export_configuration(client: TestClient, clustering_id: str) -> None:
     job = start(client, clustering_id, "parquet", cluster_ids=[1, 0], min_probability=0.5)
     assert (job["kind"], job["status"]) == ("export", "queued")
     assert job["config"] == {
@@ -86,7 +86,7 @@ def test_images_of_a_real_upload(client: TestClient, clustering_id: str, work: W
     [("bytes=0-9", slice(0, 10)), ("bytes=10-", slice(10, None)), ("bytes=-5", slice(-5, None))],
 )
 @any_storage
-def test_a_part_of_it(client: TestClient, export: Json, asked: str, expected: slice) -> None:
+def test_a_range(client: TestClient, export: Json, asked: str, expected: slice) -> None:
     url = f"/v1/exports/{export['id']}/content"
     whole = client.get(url).content
     part = client.get(url, headers={"Range": asked, "If-Range": f'"{export["sha256"]}"'})
@@ -95,7 +95,7 @@ def test_a_part_of_it(client: TestClient, export: Json, asked: str, expected: sl
     assert part.headers["content-range"].endswith(f"/{len(whole)}")
 
 
-def test_ranges_that_are_none(client: TestClient, export: Json) -> None:
+def test_invalid_ranges(client: TestClient, export: Json) -> None:
     url = f"/v1/exports/{export['id']}/content"
     for asked in ("bytes=999999-", "bytes=9-2", "bytes=x"):
         answer = client.get(url, headers={"Range": asked})
@@ -109,7 +109,7 @@ def test_ranges_that_are_none(client: TestClient, export: Json) -> None:
     assert client.get(url, headers=stale).status_code == 200
 
 
-def test_what_the_client_has_is_not_sent_again(client: TestClient, export: Json) -> None:
+def test_if_none_match(client: TestClient, export: Json) -> None:
     url = f"/v1/exports/{export['id']}/content"
     answer = client.get(url, headers={"If-None-Match": f'"{export["sha256"]}"'})
     assert (answer.status_code, answer.content) == (304, b"")
@@ -141,7 +141,7 @@ def test_deleting(client: TestClient, runtime: Runtime, export: Json) -> None:
 
 
 @any_storage
-def test_a_file_that_is_gone(client: TestClient, runtime: Runtime, export: Json) -> None:
+def test_a_missing_file(client: TestClient, runtime: Runtime, export: Json) -> None:
     runtime.storage.delete(f"exports/{export['job_id']}/{export['filename']}")
     answer = client.get(f"/v1/exports/{export['id']}/content")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

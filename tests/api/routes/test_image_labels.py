@@ -1,4 +1,4 @@
-"""What the clusterings call an image."""
+"""The labels of an image."""
 
 from fastapi.testclient import TestClient
 
@@ -54,6 +54,6 @@ def test_labels_of_all_clusterings(any_client: TestClient, any_runtime: Runtime)
     assert page["data"] == labels[1:]
 
 
-def test_an_image_that_is_not_there(any_client: TestClient) -> None:
+def test_an_unknown_image(any_client: TestClient) -> None:
     answer = any_client.get("/v1/images/img_none/labels")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

@@ -1,4 +1,4 @@
-"""Single images: their entry, their bytes, a small picture."""
+"""Single images: metadata, bytes, thumbnail."""
 
 import io
 import os
@@ -20,7 +20,7 @@ def image(client: TestClient, dataset: Json) -> Json:
     return found
 
 
-def test_an_entry(client: TestClient, image: Json) -> None:
+def test_the_metadata_of_an_image(client: TestClient, image: Json) -> None:
     assert client.get(f"/v1/images/{image['id']}").json() == image
 
 
@@ -45,15 +45,15 @@ def test_a_range_of_the_bytes(client: TestClient, image: Json) -> None:
 
 @pytest.mark.parametrize("path", ["content", "thumbnail"])
 @any_storage
-def test_bytes_that_are_gone(client: TestClient, runtime: Runtime, image: Json, path: str) -> None:
+def test_missing_bytes(client: TestClient, runtime: Runtime, image: Json, path: str) -> None:
     runtime.storage.delete(blob_key(image["sha256"]))
     answer = client.get(f"/v1/images/{image['id']}/{path}")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
-    assert "gone from the storage" in answer.json()["detail"]
+    assert "missing from the storage" in answer.json()["detail"]
 
 
 @any_storage
-def test_bytes_that_are_damaged(client: TestClient, runtime: Runtime, image: Json) -> None:
+def test_damaged_bytes(client: TestClient, runtime: Runtime, image: Json) -> None:
     runtime.storage.write(blob_key(image["sha256"]), b"damaged")
     answer = client.get(f"/v1/images/{image['id']}/thumbnail")
     assert (answer.status_code, answer.json()["code"]) == (503, "storage_corrupt")
@@ -90,9 +90,7 @@ def test_a_thumbnail(
         ("", 200),
     ],
 )
-def test_what_the_client_holds_is_not_sent_again(
-    client: TestClient, image: Json, path: str, held: str, status: int
-) -> None:
+def test_if_none_match(client: TestClient, image: Json, path: str, held: str, status: int) -> None:
     url = f"/v1/images/{image['id']}/{path}"
     tag = client.get(url).headers["ETag"]
     answer = client.get(url, headers={"If-None-Match": held.format(tag=tag)})
@@ -101,12 +99,14 @@ def test_what_the_client_holds_is_not_sent_again(
     assert bool(answer.content) == (status == 200)
 
 
-def test_the_tag_of_the_bytes_is_their_hash(
+def test_the_etag_is_the_hash_of_the_bytes(
     client: TestClient, image: Json, runtime: Runtime
 ) -> None:
     url = f"/v1/images/{image['id']}/content"
     assert client.get(url).headers["ETag"] == f'"{image["sha256"]}"'
-    os.utime(runtime.storage.path(blob_key(image["sha256"])), (1, 1))  # sent again by somebody
+    os.utime(
+        runtime.storage.path(blob_key(image["sha256"])), (1, 1)
+    )  # as if it were uploaded again
     headers = {"Range": "bytes=0-1", "If-Range": f'"{image["sha256"]}"'}
     assert client.get(url, headers=headers).status_code == 206
     headers["If-Range"] = '"other"'
@@ -116,13 +116,13 @@ def test_the_tag_of_the_bytes_is_their_hash(
 @pytest.mark.parametrize(
     ("asked", "expected"), [("bytes=-3", slice(-3, None)), ("bytes=10-", slice(10, None))]
 )
-def test_the_end_of_the_bytes(client: TestClient, image: Json, asked: str, expected: slice) -> None:
+def test_a_suffix_range(client: TestClient, image: Json, asked: str, expected: slice) -> None:
     answer = client.get(f"/v1/images/{image['id']}/content", headers={"Range": asked})
     assert (answer.status_code, answer.content) == (206, jpeg_bytes("red", (40, 20))[expected])
 
 
 @pytest.mark.parametrize(("format_", "kind"), [("HEIF", "image/heif"), ("AVIF", "image/avif")])
-def test_photos_of_newer_phones(client: TestClient, work: Work, format_: str, kind: str) -> None:
+def test_heic_and_avif(client: TestClient, work: Work, format_: str, kind: str) -> None:
     job = upload(client, {"photo": image_bytes(format_, "red", (40, 20))})
     work(job["id"])
     found = client.get(f"/v1/datasets/{job['dataset_id']}/images").json()["data"][0]
@@ -134,7 +134,7 @@ def test_photos_of_newer_phones(client: TestClient, work: Work, format_: str, ki
         assert opened.format == "WEBP"
 
 
-def test_sizes_have_tags_of_their_own(client: TestClient, image: Json) -> None:
+def test_each_thumbnail_size_has_its_own_etag(client: TestClient, image: Json) -> None:
     url = f"/v1/images/{image['id']}/thumbnail"
     tags = {client.get(url, params={"size": size}).headers["ETag"] for size in (64, 128, 256, 512)}
     assert len(tags) == 4
@@ -147,6 +147,6 @@ def test_other_sizes_are_refused(client: TestClient, image: Json, size: str) -> 
 
 
 @pytest.mark.parametrize("path", ["", "/content", "/thumbnail"])
-def test_an_image_that_is_not_there(client: TestClient, path: str) -> None:
+def test_an_unknown_image(client: TestClient, path: str) -> None:
     answer = client.get(f"/v1/images/img_none{path}")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

@@ -34,7 +34,7 @@ def _follow(client: TestClient, job_id: str, last: str | None = None) -> list[Js
 def _change_before_each_look(
     monkeypatch: pytest.MonkeyPatch, steps: Iterable[Callable[[Session], object]]
 ) -> None:
-    """So that the stream sees every state of the job, however long a look takes."""
+    """So that the stream sees every state of the job, however slow a poll is."""
     look, waiting = routes._reload, iter(steps)
 
     def change_and_look(db: Database, job_id: str) -> Job | None:
@@ -77,16 +77,14 @@ def test_a_finished_job_gives_one_event(client: TestClient, dataset: Json) -> No
     assert [(e["event"], e["data"]) for e in events] == [("status", job)]
 
 
-def test_a_client_that_comes_back_is_told_only_what_is_newer(
-    client: TestClient, dataset: Json
-) -> None:
+def test_last_event_id_skips_older_events(client: TestClient, dataset: Json) -> None:
     job = client.get("/v1/jobs").json()["data"][0]
     last = _follow(client, job["id"])[-1]["id"]
     assert _follow(client, job["id"], last) == []
     assert len(_follow(client, job["id"], "1")) == 1
 
 
-def test_a_senseless_last_event_id_is_the_same_as_none(client: TestClient, dataset: Json) -> None:
+def test_an_invalid_last_event_id_is_ignored(client: TestClient, dataset: Json) -> None:
     job = client.get("/v1/jobs").json()["data"][0]
     for last in ("abc", "-1", "1.5", "²"):
         headers = {b"Last-Event-ID": last.encode()}
@@ -94,8 +92,8 @@ def test_a_senseless_last_event_id_is_the_same_as_none(client: TestClient, datas
         assert len(_events(answer.text)) == 1
 
 
-def test_an_event_id_that_is_none_of_ours(client: TestClient, runtime: Runtime) -> None:
-    """As if it were not given: a number may be too long to be read."""
+def test_an_unknown_last_event_id_is_ignored(client: TestClient, runtime: Runtime) -> None:
+    """A number may be too long to be parsed."""
     job = upload(client, {"a.png": png_bytes()})
     with runtime.db.write() as session:
         claim(session, job["id"], worker="w", lease_seconds=60)

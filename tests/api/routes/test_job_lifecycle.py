@@ -1,4 +1,4 @@
-"""Jobs: their log and curves, priorities and webhooks, another try, the end of their records."""
+"""Jobs: log, curves, priority, webhook, retry, deletion."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def test_curves_are_listed_by_step(client: TestClient, runtime: Runtime, dataset
 
 
 @pytest.mark.parametrize("query", ["after=-2", "after=x", "after=99999999999", "cursor=eA"])
-def test_a_senseless_place_in_a_list(client: TestClient, query: str) -> None:
+def test_an_invalid_after_parameter(client: TestClient, query: str) -> None:
     job = upload(client, FILES)
     for part in ("logs", "curves"):
         assert client.get(f"/v1/jobs/{job['id']}/{part}?{query}").status_code == 422
@@ -73,7 +73,7 @@ def test_priority_is_shown(client: TestClient, dataset: Json) -> None:
     assert (job["priority"], job["webhook_url"]) == (7, None)
 
 
-def test_an_allowed_webhook_is_kept_and_told(
+def test_an_allowed_webhook_is_stored_and_sent(
     make_settings: MakeSettings, make_client: MakeClient, dataset: Json
 ) -> None:
     settings = make_settings(webhook_hosts="example.org", webhook_secret="whsec_" + "A" * 32)
@@ -98,7 +98,7 @@ def test_an_allowed_webhook_is_kept_and_told(
     runtime.db.dispose()
 
 
-def test_a_cancelled_upload_is_kept_for_another_try(
+def test_a_cancelled_ingest_can_be_retried(
     client: TestClient, runtime: Runtime, work: Work
 ) -> None:
     job = upload(client, FILES)
@@ -116,7 +116,7 @@ def test_a_cancelled_upload_is_kept_for_another_try(
     assert _uploads(runtime) == []
 
 
-def test_another_try_after_half_an_ingest_finds_everything_once(
+def test_a_retried_ingest_stores_each_image_once(
     client: TestClient, runtime: Runtime, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_memory(*_: Any, **__: Any) -> None:
@@ -158,7 +158,7 @@ def test_a_failed_clustering_is_retried_while_its_dataset_is_the_same(
     assert (answer.status_code, answer.json()["code"]) == (409, "not_retryable")
 
 
-def test_a_deleted_job_leaves_what_it_made(
+def test_the_results_of_a_deleted_job_stay(
     client: TestClient, runtime: Runtime, dataset: Json, make_clustering: MakeClustering
 ) -> None:
     clustering = make_clustering(dataset["id"])

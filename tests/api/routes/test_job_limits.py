@@ -1,4 +1,4 @@
-"""What a tenant may ask for: how many unfinished jobs, and how large a training."""
+"""Limits of a tenant: unfinished jobs and memory of a training."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def _refused(answer: Any) -> None:
     assert int(answer.headers["Retry-After"]) > 0
 
 
-def test_a_job_says_how_much_memory_its_training_takes(client: TestClient, dataset: Json) -> None:
+def test_a_job_has_a_memory_estimate(client: TestClient, dataset: Json) -> None:
     small = _post(client, dataset).json()
     large = _post(client, dataset, n_heads=100).json()
     assert 0 < small["estimate"]["memory_bytes"] < large["estimate"]["memory_bytes"]
@@ -74,9 +74,7 @@ def test_a_sweep_over_too_many_clusters_is_refused(
     assert [error["field"] for error in answer.json()["errors"]] == ["n_heads", "values"]
 
 
-def test_epochs_cannot_mean_more_steps_than_may_be_asked_for(
-    client: TestClient, runtime: Runtime, dataset: Json
-) -> None:
+def test_epochs_are_limited_like_steps(client: TestClient, runtime: Runtime, dataset: Json) -> None:
     _grow(runtime, dataset)
     answer = _post(client, dataset, epochs=100_000)
     assert answer.status_code == 422
@@ -84,7 +82,7 @@ def test_epochs_cannot_mean_more_steps_than_may_be_asked_for(
     assert _post(client, dataset, epochs=100).status_code == 202
 
 
-def test_a_tenant_has_a_bounded_number_of_unfinished_jobs(
+def test_unfinished_jobs_per_tenant_are_limited(
     make_client: MakeClient, runtime: Runtime, settings: Settings
 ) -> None:
     client = make_client(limited(settings, 2))
@@ -100,7 +98,7 @@ def test_a_tenant_has_a_bounded_number_of_unfinished_jobs(
     _refused(client.post(f"/v1/jobs/{second['id']}:retry"))
 
 
-def test_a_request_that_is_sent_again_gets_its_answer(
+def test_a_repeated_request_gets_its_first_response_at_the_limit(
     make_client: MakeClient, settings: Settings
 ) -> None:
     client = make_client(limited(settings, 1))
@@ -112,7 +110,7 @@ def test_a_request_that_is_sent_again_gets_its_answer(
     assert first.json() == again.json()
 
 
-def test_another_tenant_has_its_own_number(
+def test_another_tenant_has_its_own_limit(
     make_client: MakeClient, runtime: Runtime, settings: Settings
 ) -> None:
     client = make_client(limited(settings, 1))

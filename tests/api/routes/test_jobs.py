@@ -1,4 +1,4 @@
-"""Jobs: started only if they can work, listed, cancelled."""
+"""Jobs: created, listed, cancelled."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ def test_a_model_name_may_be_given(client: TestClient, dataset: Json) -> None:
         ({"dataset_id": None}, "dataset_id"),
     ],
 )
-def test_a_request_that_cannot_work_is_refused_by_its_field(
+def test_an_invalid_request_names_its_field(
     client: TestClient, dataset: Json, changes: Json, field: str
 ) -> None:
     answer = _post(client, dataset, **changes)
@@ -82,12 +82,12 @@ def test_a_request_that_cannot_work_is_refused_by_its_field(
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"text"', b"\xff\xfe"])
-def test_a_body_that_is_no_job(client: TestClient, body: bytes) -> None:
+def test_an_invalid_body(client: TestClient, body: bytes) -> None:
     answer = client.post("/v1/jobs", content=body, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
-def test_a_dataset_that_is_not_there(client: TestClient) -> None:
+def test_an_unknown_dataset(client: TestClient) -> None:
     answer = client.post("/v1/jobs", json={"dataset_id": "ds_none", "n_clusters": 2})
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
@@ -112,7 +112,7 @@ def test_a_waiting_job_is_cancelled_at_once(client: TestClient) -> None:
     assert client.post(f"/v1/jobs/{job['id']}:cancel").status_code == 202  # once more is no harm
 
 
-def test_a_running_job_is_told_to_stop(client: TestClient, runtime: Runtime) -> None:
+def test_a_running_job_is_cancelled(client: TestClient, runtime: Runtime) -> None:
     job = upload(client, {"a.png": png_bytes()})
     with runtime.db.write() as session:
         assert claim(session, job["id"], worker="w", lease_seconds=60) is not None
@@ -138,7 +138,7 @@ def test_a_finished_job_cannot_be_cancelled(client: TestClient, dataset: Json) -
         ("GET", "/curves"),
     ],
 )
-def test_a_job_that_is_not_there(client: TestClient, method: str, path: str) -> None:
+def test_an_unknown_job(client: TestClient, method: str, path: str) -> None:
     answer = client.request(method, f"/v1/jobs/job_none{path}")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 

@@ -1,4 +1,4 @@
-"""Keys over REST, for admins of the same tenant."""
+"""Keys over REST, for the admins of a tenant."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def _make(client: TestClient, **body: Any) -> dict[str, Any]:
     return made
 
 
-def test_a_key_is_told_once_and_works(admin: TestClient) -> None:
+def test_a_key_is_returned_once_and_works(admin: TestClient) -> None:
     made = _make(admin, scopes=["read", "predict"], requests_per_minute=9, expires_in_days=1)
     listed = admin.get("/v1/keys").json()["data"]
     assert [key["name"] for key in listed] == ["phone", "boss"]
@@ -42,7 +42,7 @@ def test_a_revoked_key_is_refused_at_once(admin: TestClient) -> None:
     assert admin.delete(f"/v1/keys/{made['id']}").status_code == 204
 
 
-def test_the_first_key_is_not_made_by_a_request(any_client: TestClient) -> None:
+def test_the_first_key_cannot_be_created_by_a_request(any_client: TestClient) -> None:
     answer = any_client.post("/v1/keys", json={"name": "phone", "scopes": ["admin"]})
     assert (answer.status_code, answer.json()["code"]) == (403, "first_key_is_local")
     assert "temi keys create" in answer.json()["detail"]
@@ -50,7 +50,7 @@ def test_the_first_key_is_not_made_by_a_request(any_client: TestClient) -> None:
     assert any_client.get("/v1/keys").json()["data"] == []
 
 
-def test_keys_of_another_tenant_are_not_there(admin: TestClient, any_runtime: Runtime) -> None:
+def test_keys_of_another_tenant_are_not_found(admin: TestClient, any_runtime: Runtime) -> None:
     foreign, text = make_key(any_runtime, tenant="b", scopes=["admin"])
     assert foreign not in admin.get("/v1/keys").text
     assert admin.delete(f"/v1/keys/{foreign}").status_code == 404
@@ -69,7 +69,7 @@ def test_keys_of_another_tenant_are_not_there(admin: TestClient, any_runtime: Ru
         ({"tenant": "b"}, "tenant"),
     ],
 )
-def test_what_cannot_be_a_key(client: TestClient, wrong: dict[str, Any], field: str) -> None:
+def test_invalid_key_parameters(client: TestClient, wrong: dict[str, Any], field: str) -> None:
     answer = client.post("/v1/keys", json={"name": "x", "scopes": ["read"], **wrong})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"] == field

@@ -1,4 +1,4 @@
-"""Every list goes page by page, on both databases, and misses nothing."""
+"""Every list is paginated on both databases and misses no row."""
 
 import base64
 from typing import Any
@@ -15,7 +15,7 @@ _NUMBERED = ("images", "issues", "clusters", "versions")
 
 @pytest.fixture
 def lists(any_client: TestClient, any_runtime: Runtime) -> dict[str, str]:
-    """The address of each list, with five rows in each."""
+    """The URL of each list, each with five rows."""
     files = {f"{i}.png": png_bytes((i, i, i)) for i in range(5)}
     files |= {f"{i}.txt": b"bad" for i in range(5)}
     for _ in range(4):
@@ -41,7 +41,7 @@ def lists(any_client: TestClient, any_runtime: Runtime) -> dict[str, str]:
 
 
 def _pages(client: TestClient, url: str) -> list[list[Any]]:
-    """By the Link header, as a generic client would."""
+    """Follows the Link header like a generic client."""
     pages, following = [], url + ("&" if "?" in url else "?") + "limit=2"
     while following:
         answer = client.get(following)
@@ -58,7 +58,7 @@ def _cursor(text: str) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def test_pages_join_to_the_whole(any_client: TestClient, lists: dict[str, str]) -> None:
+def test_pages_contain_every_row_once(any_client: TestClient, lists: dict[str, str]) -> None:
     for name, url in lists.items():
         whole = any_client.get(url).json()
         pages = _pages(any_client, url)
@@ -81,7 +81,7 @@ def test_bad_pages_are_refused(any_client: TestClient, lists: dict[str, str]) ->
             assert answer.json()["errors"][0]["field"] == query.partition("=")[0]
 
 
-def test_a_cursor_of_another_list_gives_a_page_or_a_refusal(
+def test_a_cursor_of_another_list_is_no_server_error(
     any_client: TestClient, lists: dict[str, str]
 ) -> None:
     for url in lists.values():
@@ -91,7 +91,7 @@ def test_a_cursor_of_another_list_gives_a_page_or_a_refusal(
 
 
 def test_a_zero_byte_anywhere_is_no_server_error(any_client: TestClient) -> None:
-    """PostgreSQL cannot even ask for a text with a zero in it."""
+    """PostgreSQL cannot query a text with a zero byte."""
     gets = [
         "/v1/datasets/%00",
         "/v1/images/a%00",

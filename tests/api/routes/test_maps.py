@@ -37,7 +37,9 @@ def test_a_map_is_requested(job: Json) -> None:
     assert job["progress"]["stages"] == ["embed", "mine", "project"]
 
 
-def test_a_map_is_read_whole_or_in_part(client: TestClient, runtime: Runtime, job: Json) -> None:
+def test_a_map_is_downloaded_whole_or_as_a_range(
+    client: TestClient, runtime: Runtime, job: Json
+) -> None:
     table = pa.table({"image_id": ["a"], "x": pa.array([0.5], pa.float32())})
     out = io.BytesIO()
     with pa.ipc.new_file(out, table.schema) as writer:
@@ -59,9 +61,7 @@ def test_an_unfinished_map(client: TestClient, job: Json) -> None:
     assert (answer.status_code, answer.json()["code"]) == (409, "job_unfinished")
 
 
-def test_where_there_is_no_map(
-    client: TestClient, runtime: Runtime, dataset: Json, job: Json
-) -> None:
+def test_jobs_without_a_map(client: TestClient, runtime: Runtime, dataset: Json, job: Json) -> None:
     other = client.post("/v1/jobs", json={"dataset_id": dataset["id"], "n_clusters": 2}).json()
     assert client.get(f"/v1/jobs/{other['id']}/map").status_code == 404
     assert client.get("/v1/jobs/job_nothing/map").status_code == 404

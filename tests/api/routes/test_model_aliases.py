@@ -1,4 +1,4 @@
-"""Aliases over HTTP: moved, rolled back, with a history, and never to a damaged version."""
+"""Aliases over HTTP: set, rolled back, history, damaged versions."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -41,7 +41,7 @@ def _damage(client: TestClient, runtime: Runtime, version: int) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"!")
 
 
-def test_a_rollback_and_the_history_of_it(any_client: TestClient, any_runtime: Runtime) -> None:
+def test_rollback_and_history(any_client: TestClient, any_runtime: Runtime) -> None:
     job = upload(any_client, {"a.png": png_bytes("red"), "b.png": png_bytes("blue")})
     work_on(any_runtime, job["id"])
     for _ in range(3):
@@ -91,7 +91,7 @@ def test_the_history_names_the_key(make_client: MakeClient, make_settings: MakeS
 
 
 @pytest.mark.usefixtures("versions")
-def test_a_rollback_that_is_sent_again_is_one(client: TestClient) -> None:
+def test_a_repeated_rollback_happens_once(client: TestClient) -> None:
     _move(client, 1, 2, 3)
     headers = {"Idempotency-Key": "one"}
     answers = [client.post(f"{URL}:rollback", headers=headers) for _ in range(3)]
@@ -103,7 +103,7 @@ def test_a_rollback_that_is_sent_again_is_one(client: TestClient) -> None:
 
 
 @pytest.mark.usefixtures("versions")
-def test_a_damaged_version_is_never_pointed_to(client: TestClient, runtime: Runtime) -> None:
+def test_an_alias_cannot_be_set_to_a_damaged_version(client: TestClient, runtime: Runtime) -> None:
     _move(client, 1, 2)
     _damage(client, runtime, 3)
     refused = client.put(URL, json={"version": 3})
@@ -117,7 +117,7 @@ def test_a_damaged_version_is_never_pointed_to(client: TestClient, runtime: Runt
 
 
 @pytest.mark.usefixtures("versions")
-def test_moves_at_the_same_time(client: TestClient) -> None:
+def test_concurrent_moves(client: TestClient) -> None:
     _move(client, 1)
 
     def move(version: int) -> int:
@@ -143,6 +143,6 @@ def test_moves_at_the_same_time(client: TestClient) -> None:
         ("POST", "none/aliases/production:rollback"),
     ],
 )
-def test_what_is_not_there(client: TestClient, method: str, path: str) -> None:
+def test_unknown_resources(client: TestClient, method: str, path: str) -> None:
     answer = client.request(method, f"/v1/models/{path}")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

@@ -30,7 +30,7 @@ def test_two_versions(client: TestClient, dataset: Json) -> None:
     assert asked.json() == body
 
 
-def test_a_version_that_has_not_seen_the_dataset(client: TestClient, dataset: Json) -> None:
+def test_a_version_without_a_clustering_of_the_dataset(client: TestClient, dataset: Json) -> None:
     clustering = client.get("/v1/models/cats-dogs/versions/2").json()["clustering_id"]
     assert client.delete(f"/v1/clusterings/{clustering}").status_code == 204
     answer = client.get(URL, params={"left": 1, "right": 2})
@@ -49,10 +49,10 @@ def test_a_version_that_has_not_seen_the_dataset(client: TestClient, dataset: Js
         ({"left": 1, "right": 2**31}, 422),
     ],
 )
-def test_what_cannot_be_compared(client: TestClient, query: Json, status: int) -> None:
+def test_invalid_comparisons(client: TestClient, query: Json, status: int) -> None:
     assert client.get(URL, params=query).status_code == status
 
 
-def test_a_model_that_is_not_there(client: TestClient) -> None:
+def test_an_unknown_model(client: TestClient) -> None:
     answer = client.get("/v1/models/none:compare", params={"left": 1, "right": 2})
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

@@ -1,4 +1,4 @@
-"""Versions and models that are deleted over HTTP."""
+"""Deleting versions and models over HTTP."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -14,7 +14,7 @@ URL = "/v1/models/cats-dogs"
 
 @pytest.fixture
 def clusterings(any_client: TestClient, any_runtime: Runtime) -> list[str]:
-    """Of the three versions of a model; all jobs have ended."""
+    """The folders of the three versions of a model; all jobs have ended."""
     job = upload(any_client, {"a.png": png_bytes("red"), "b.png": png_bytes("blue")})
     work_on(any_runtime, job["id"])
     found = [store_clustering(any_runtime, job["dataset_id"]) for _ in range(3)]
@@ -35,7 +35,7 @@ def _refused(client: TestClient, url: str) -> Json:
     return body
 
 
-def test_a_version_goes_with_its_files(
+def test_a_version_is_deleted_with_its_files(
     any_client: TestClient, any_runtime: Runtime, clusterings: list[str]
 ) -> None:
     job_id = any_client.get(f"{URL}/versions/3").json()["job_id"]
@@ -54,7 +54,7 @@ def test_a_version_goes_with_its_files(
 
 
 @pytest.mark.usefixtures("clusterings")
-def test_what_is_used_stays(any_client: TestClient) -> None:
+def test_a_version_in_use_cannot_be_deleted(any_client: TestClient) -> None:
     any_client.put(f"{URL}/aliases/live", json={"version": 1})
     assert "'live'" in _refused(any_client, f"{URL}/versions/1")["detail"]
     dataset = any_client.get("/v1/datasets").json()["data"][0]["id"]
@@ -69,7 +69,7 @@ def test_what_is_used_stays(any_client: TestClient) -> None:
 
 
 @pytest.mark.usefixtures("clusterings")
-def test_a_model_goes_as_a_whole(any_client: TestClient, any_runtime: Runtime) -> None:
+def test_a_model_is_deleted_with_all_versions(any_client: TestClient, any_runtime: Runtime) -> None:
     assert any_client.delete(URL).status_code == 204
     assert not list((any_runtime.settings.blob_dir / "models").iterdir())
     assert any_client.get("/v1/models").json()["data"] == []

@@ -18,7 +18,7 @@ IMPORT = "/v1/models:import"
 
 
 def _files(runtime: Runtime) -> list[str]:
-    """What lies in the storage of models, and in its waiting room."""
+    """The files in the storage of models and in its temporary folder."""
     places = (runtime.settings.blob_dir / "models", runtime.settings.blob_dir / "tmp")
     return [str(path) for place in places for path in place.rglob("*") if path.is_file()]
 
@@ -43,7 +43,7 @@ def test_a_version_as_a_file(
     assert manifest["model"] == {"name": "cats-dogs", "version": 1}
 
 
-def test_a_file_becomes_a_version(any_client: TestClient, any_runtime: Runtime) -> None:
+def test_a_file_is_imported_as_a_version(any_client: TestClient, any_runtime: Runtime) -> None:
     data = packed(parts())
     answer = any_client.post(IMPORT, content=data, headers=ZIP)
     assert answer.status_code == 201, answer.text
@@ -63,7 +63,7 @@ def test_a_file_becomes_a_version(any_client: TestClient, any_runtime: Runtime) 
     assert len(_files(any_runtime)) == 4 * 2
 
 
-def test_the_same_key_makes_one_version(client: TestClient, runtime: Runtime) -> None:
+def test_a_repeated_import_creates_one_version(client: TestClient, runtime: Runtime) -> None:
     headers, data = {"Idempotency-Key": "one"}, packed(parts())
     answers = [client.post(IMPORT, content=data, headers=headers | ZIP) for _ in range(3)]
     assert [(a.status_code, a.json()["version"]) for a in answers] == [(201, 1)] * 3
@@ -75,7 +75,7 @@ def test_the_same_key_makes_one_version(client: TestClient, runtime: Runtime) ->
     assert len(_files(runtime)) == 2
 
 
-def test_imports_at_the_same_time(any_client: TestClient) -> None:
+def test_concurrent_imports(any_client: TestClient) -> None:
     data = packed(parts())
     with ThreadPoolExecutor(6) as pool:
         answers = list(
@@ -98,7 +98,7 @@ def test_imports_at_the_same_time(any_client: TestClient) -> None:
         (packed(parts(model={"name": "../x", "version": 1})), {}, "invalid_request"),
     ],
 )
-def test_files_that_are_refused_leave_nothing(
+def test_refused_files_leave_nothing_in_the_storage(
     client: TestClient, runtime: Runtime, data: bytes, params: dict[str, str], code: str
 ) -> None:
     answer = client.post(IMPORT, content=data, headers=ZIP, params=params)
@@ -128,5 +128,5 @@ def test_a_damaged_version_is_not_exported(
 
 
 @pytest.mark.parametrize("path", ["none/versions/1/file", "none/versions/0/file"])
-def test_what_is_not_there(client: TestClient, path: str) -> None:
+def test_unknown_resources(client: TestClient, path: str) -> None:
     assert client.get(f"/v1/models/{path}").status_code in (404, 422)

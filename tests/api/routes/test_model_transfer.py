@@ -1,4 +1,4 @@
-"""A trained model goes from one service to another and says the same there, bit by bit."""
+"""A model that is exported to another service gives identical predictions."""
 
 import io
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def _service(folder: Path, sqlite_template: Path) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[Service]:
-    """With a model over three colors, `colors`, and one with a backbone of its own, `tuned`."""
+    """A service with a model `colors`, and a model `tuned` with its own backbone."""
     for service in _service(tmp_path_factory.mktemp("here"), sqlite_template):
         _train(service)
         _tune(service)
@@ -82,7 +82,7 @@ def _train(service: Service) -> None:
 
 
 def _tune(service: Service) -> None:
-    """As a fine-tuning leaves it, without the minutes that it takes."""
+    """Registers a version like a fine-tuning, without the training."""
     start = load_backbone("efficientnet_lite0")
     tensors = backbone_tensors(start)
     tensors = {
@@ -121,14 +121,16 @@ def _predict(service: Service, name: str) -> Json:
 
 
 def _probabilities(service: Service, name: str) -> npt.NDArray[np.float32]:
-    """Before they are rounded for an answer."""
+    """Probabilities before they are rounded for a response."""
     backbone, model = load_model(service.files(name), service.runtime.settings)
     pictures = [partial(Image.open, io.BytesIO(data)) for _, data in NEW]
     return model.predict_proba(np.concatenate(list(embed_images(backbone, pictures))))
 
 
 @pytest.mark.parametrize("name", ["colors", "tuned"])
-def test_the_same_probabilities_bit_by_bit(here: Service, there: Service, name: str) -> None:
+def test_an_imported_model_gives_identical_probabilities(
+    here: Service, there: Service, name: str
+) -> None:
     file = here.client.get(f"/v1/models/{name}/versions/1/file")
     assert file.status_code == 200
     imported = there.client.post("/v1/models:import", content=file.content, headers=ZIP)
@@ -139,7 +141,7 @@ def test_the_same_probabilities_bit_by_bit(here: Service, there: Service, name: 
     assert ours.std() > 0
 
 
-def test_the_names_that_people_gave_come_along(here: Service, there: Service) -> None:
+def test_cluster_names_are_exported(here: Service, there: Service) -> None:
     file = here.client.get("/v1/models/colors/versions/1/file").content
     there.client.post("/v1/models:import", content=file, headers=ZIP, params={"name": "named"})
     answer = _predict(there, "named")
@@ -150,7 +152,7 @@ def test_the_names_that_people_gave_come_along(here: Service, there: Service) ->
 
 
 @pytest.mark.parametrize("file", ["manifest.json", "model.safetensors", "backbone.safetensors"])
-def test_damage_is_refused_wherever_it_is_asked_for(here: Service, file: str) -> None:
+def test_a_damaged_model_is_refused_everywhere(here: Service, file: str) -> None:
     copy = here.client.get("/v1/models/tuned/versions/1/file").content
     name = f"damaged-{file.partition('.')[0]}"
     here.client.post("/v1/models:import", content=copy, headers=ZIP, params={"name": name})

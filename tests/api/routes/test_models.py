@@ -77,7 +77,7 @@ def test_aliases_that_are_refused(client: TestClient, alias: str, body: Json, st
         ("DELETE", "none/aliases/none", 404),
     ],
 )
-def test_what_is_not_there(client: TestClient, method: str, path: str, status: int) -> None:
+def test_unknown_resources(client: TestClient, method: str, path: str, status: int) -> None:
     answer = client.request(method, f"/v1/models/{path}")
     assert answer.status_code == status
     assert answer.json()["code"] == ("not_found" if status == 404 else "invalid_request")
@@ -85,7 +85,7 @@ def test_what_is_not_there(client: TestClient, method: str, path: str, status: i
 
 @pytest.mark.parametrize("path", ["none:predict", "cats-dogs@none:predict"])
 @pytest.mark.parametrize("version", ["", "/versions/9"])
-def test_predicting_with_what_is_not_there(client: TestClient, path: str, version: str) -> None:
+def test_predicting_with_an_unknown_model(client: TestClient, path: str, version: str) -> None:
     name, _, verb = path.partition(":")
     answer = client.post(f"/v1/models/{name}{version}:{verb}", files={"files": ("a", b"x")})
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

@@ -1,4 +1,4 @@
-"""Aliases move under load, versions are damaged, processes die: somebody always answers right."""
+"""Predictions stay correct while aliases move, versions are damaged and processes die."""
 
 import shutil
 import threading
@@ -32,7 +32,7 @@ def runtime(trained: Json) -> Runtime:
 
 @pytest.fixture
 def client(trained: Json, runtime: Runtime) -> Iterator[TestClient]:
-    """With a second version of the same model, of files of its own."""
+    """Adds a second version of the same model, with its own files."""
     client: TestClient = trained["client"]
     with runtime.db.write() as session:
         rows = session.scalars(select(ModelVersion).order_by(ModelVersion.version)).all()
@@ -81,7 +81,7 @@ def _damage(path: Path) -> None:
     path.write_bytes(data)
 
 
-def test_a_move_is_seen_by_the_next_request(client: TestClient) -> None:
+def test_the_next_request_uses_the_moved_alias(client: TestClient) -> None:
     for version in (2, 1, 2):
         _move(client, version)
         assert _answered_by(client) == version
@@ -89,7 +89,7 @@ def test_a_move_is_seen_by_the_next_request(client: TestClient) -> None:
     assert _answered_by(client) == 1
 
 
-def test_rollback_under_load_fails_nobody(client: TestClient) -> None:
+def test_rollback_under_load_fails_no_request(client: TestClient) -> None:
     seen: list[tuple[int, int]] = []
     stop = threading.Event()
 
@@ -128,10 +128,10 @@ def test_an_alias_does_not_move_to_a_damaged_version(client: TestClient, runtime
     assert _answered_by(client) == 1
 
 
-def test_a_move_made_elsewhere_waits_for_the_new_version(
+def test_a_move_by_another_process_waits_until_the_version_is_loaded(
     client: TestClient, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As another process of the API would make it: here nothing is told."""
+    """The move is made in the database, as by another API process."""
     monkeypatch.setattr(resolvers, "_FRESH_SECONDS", 0.05)
     monkeypatch.setattr(resolvers, "_RETRY_SECONDS", 0.2)
     _damage(runtime.storage.path("models/second/model.safetensors"))
@@ -149,7 +149,7 @@ def test_a_move_made_elsewhere_waits_for_the_new_version(
 
 
 def _forget_loaded(client: TestClient) -> None:
-    """A new process that computes, with nothing in its memory."""
+    """Kills the prediction process, so that no model is loaded."""
     serving: Serving = client.app.state.serving  # type: ignore[attr-defined]
     if serving._running is not None:
         serving._running.process.kill()
@@ -165,7 +165,7 @@ def _set_alias_behind_its_back(runtime: Runtime, version: int) -> None:
         set_alias(session, model, "live", version, changed_by=None)
 
 
-def test_references_are_bounded(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_resolver_cache_is_bounded(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     import asyncio
 
     monkeypatch.setattr(resolvers, "_MAX_REFERENCES", 3)
@@ -180,7 +180,7 @@ def test_references_are_bounded(runtime: Runtime, monkeypatch: pytest.MonkeyPatc
     assert len(resolver._cache) == 3
 
 
-def test_a_model_that_takes_long_to_load_is_said_so(client: TestClient) -> None:
+def test_a_model_that_loads_slowly_gives_model_loading(client: TestClient) -> None:
     _forget_loaded(client)
     answer = client.post(_URL, files=_IMAGE, params={"deadline_seconds": 0.05})
     assert (answer.status_code, answer.json()["code"]) == (503, "model_loading")
@@ -188,7 +188,7 @@ def test_a_model_that_takes_long_to_load_is_said_so(client: TestClient) -> None:
     assert _answered_by(client) == 1
 
 
-def test_what_is_loaded_is_shown(client: TestClient) -> None:
+def test_loaded_models_are_listed(client: TestClient) -> None:
     _answered_by(client)
     loaded = client.get("/v1/serving").json()["data"]
     assert {"name": "colors", "version": 1} in [one["model"] for one in loaded]

@@ -1,4 +1,4 @@
-"""Labels by the Open Inference Protocol are the labels of /v1."""
+"""The Open Inference Protocol gives the labels of /v1."""
 
 import json
 from typing import Any
@@ -27,14 +27,14 @@ _ALL = ["cluster_id", "label", "probability", "probabilities", "error"]
 
 @pytest.fixture
 def client(trained: Json) -> TestClient:
-    """Once the model is loaded: on a busy machine that takes longer than a request waits."""
+    """Waits until the model is loaded: on a busy machine that takes longer than a request."""
     found: TestClient = trained["client"]
     assert _ready(found, "colors").status_code == 200
     return found
 
 
 def _ready(client: TestClient, name: str) -> Any:
-    """The answer once the model is no longer being loaded."""
+    """The response when the model has finished loading."""
 
     def answer() -> Any:
         found = client.get(f"/v2/models/{name}/ready")
@@ -57,7 +57,7 @@ def _infer(client: TestClient, url: str = _URL, **request: Any) -> Json:
 
 
 def _predicted(client: TestClient, files: list[bytes]) -> list[Json]:
-    """What /v1 says."""
+    """The response of /v1."""
     answer = client.post(
         "/v1/models/colors:predict",
         files=[("files", (str(number), file)) for number, file in enumerate(files)],
@@ -77,7 +77,7 @@ def _assert_same(found: dict[str, Any], predicted: list[Json]) -> None:
     assert found["error"] == [""] * len(predicted)
 
 
-def test_the_server_says_what_it_is(client: TestClient) -> None:
+def test_server_metadata_and_health(client: TestClient) -> None:
     about = client.get("/v2").json()
     assert about == {
         "name": "temi",
@@ -88,7 +88,7 @@ def test_the_server_says_what_it_is(client: TestClient) -> None:
     assert client.get("/v2/health/ready").json() == {"ready": True, "error": None}
 
 
-def test_a_server_that_is_not_ready_says_why(
+def test_an_unready_server_reports_the_reason(
     make_client: MakeClient, make_settings: MakeSettings
 ) -> None:
     client = make_client(make_settings(broker_url="redis://127.0.0.1:1/0"))
@@ -170,13 +170,13 @@ def test_embeddings(client: TestClient, trained: Json, form: str) -> None:
     _assert_same(bodies.outputs(_infer(client, **request)), expected)
 
 
-def test_only_the_outputs_that_were_asked_for(client: TestClient) -> None:
+def test_only_the_requested_outputs(client: TestClient) -> None:
     wanted = [{"name": "probability"}, {"name": "label"}]
     body = _infer(client, json={"inputs": [bodies.images(_FILES[0])], "outputs": wanted})
     assert [output["name"] for output in body["outputs"]] == ["probability", "label"]
 
 
-def test_each_output_in_its_own_form(client: TestClient) -> None:
+def test_json_and_binary_outputs_in_one_response(client: TestClient) -> None:
     wanted = [
         {"name": "label", "parameters": {"binary_data": False}},
         {"name": "cluster_id"},
@@ -221,7 +221,7 @@ def test_only_bad_images(client: TestClient) -> None:
     assert "image_undecodable" in answer.json()["error"]
 
 
-def test_asking_whether_a_model_is_ready_loads_it(client: TestClient, trained: Json) -> None:
+def test_the_readiness_of_a_model_loads_it(client: TestClient, trained: Json) -> None:
     store_clustering(trained["runtime"], trained["job"]["dataset_id"], model="fresh")
     answer = _ready(client, "fresh")
     assert (answer.status_code, answer.json()) == (200, {"name": "fresh", "ready": True})
@@ -231,7 +231,9 @@ def test_asking_whether_a_model_is_ready_loads_it(client: TestClient, trained: J
     assert f"models/{version['job_id']}" in [one.model.folder for one in loaded]
 
 
-def test_a_model_that_cannot_be_loaded_says_why(client: TestClient, trained: Json) -> None:
+def test_a_model_that_cannot_be_loaded_reports_the_reason(
+    client: TestClient, trained: Json
+) -> None:
     runtime: Runtime = trained["runtime"]
     store_clustering(runtime, trained["job"]["dataset_id"], model="broken")
     job_id = client.get("/v1/models/broken/versions/1").json()["job_id"]
@@ -258,7 +260,7 @@ def test_predictions_are_counted(client: TestClient) -> None:
     assert more("temi_predict_requests_total{outcome=failed}") == 1
 
 
-def test_a_full_queue_is_said_so(client: TestClient) -> None:
+def test_a_full_queue_gives_429(client: TestClient) -> None:
     admission = client.app.state.serving.admission  # type: ignore[attr-defined]
     request = {"inputs": [bodies.images(*_FILES)]}
     with admission.reserve() as reservation:
@@ -271,14 +273,14 @@ def test_a_full_queue_is_said_so(client: TestClient) -> None:
     _infer(client, json=request)
 
 
-def test_a_timeout_is_kept(client: TestClient) -> None:
+def test_the_timeout_is_enforced(client: TestClient) -> None:
     request = {"inputs": [bodies.images(*_FILES)], "parameters": {"timeout": 1}}  # microseconds
     answer = client.post(f"{_URL}/infer", json=request)
     assert (answer.status_code, answer.json()["code"]) == (429, "deadline_exceeded")
 
 
 @pytest.mark.parametrize("path", ["", "/versions/1", "/ready", "/versions/1/ready"])
-def test_a_name_that_no_database_takes(any_client: TestClient, path: str) -> None:
+def test_a_name_with_a_zero_byte(any_client: TestClient, path: str) -> None:
     answer = any_client.get(f"/v2/models/a%00b{path}")
     assert answer.status_code in (400, 404)
     assert answer.json()["error"]

@@ -1,5 +1,5 @@
-"""Requests of the Open Inference Protocol that lie: each is told what is wrong, and none of them
-gets further than that. No model needs to be loaded for it."""
+"""Invalid requests of the Open Inference Protocol get an error that names the problem, before a
+model is loaded."""
 
 import json
 import shutil
@@ -41,7 +41,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory, ingested: Path) -> Settin
 
 @pytest.fixture(scope="module")
 def client(settings: Settings) -> Iterator[TestClient]:
-    """One for all of them: nothing that they send changes anything."""
+    """Shared by all tests: no request changes data."""
     runtime = Runtime(settings)
     with running_api(settings) as running:
         store_clustering(runtime, running.get("/v1/datasets").json()["data"][0]["id"])
@@ -123,7 +123,7 @@ def _numbers(number: Any) -> Json:
         ({"inputs": [_IMAGES], "id": 7}, "id"),
     ],
 )
-def test_in_json(client: TestClient, body: Any, part: str) -> None:
+def test_invalid_json_requests(client: TestClient, body: Any, part: str) -> None:
     assert part in _refused(client, json=body)["error"]
 
 
@@ -141,7 +141,7 @@ def test_in_json(client: TestClient, body: Any, part: str) -> None:
     ],
     ids=["empty", "a picture", "half", "deep", "surrogate", "many", "nan", "infinite"],
 )
-def test_what_is_no_such_json(client: TestClient, content: bytes) -> None:
+def test_bodies_that_are_not_requests(client: TestClient, content: bytes) -> None:
     _refused(client, content=content, headers={"Content-Type": "application/json"})
 
 
@@ -180,7 +180,7 @@ def test_binary_data_without_the_header(client: TestClient) -> None:
     ],
     ids=["a byte more", "one more", "one less", "half a size", "a large size", "nothing"],
 )
-def test_binary_elements_that_do_not_add_up(
+def test_binary_elements_of_a_wrong_length(
     client: TestClient, shape: list[int], tail: bytes
 ) -> None:
     tensor = bodies.announced({**_IMAGES, "shape": shape}, len(tail))
@@ -188,7 +188,7 @@ def test_binary_elements_that_do_not_add_up(
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_binary_numbers_that_are_none(client: TestClient, value: float) -> None:
+def test_binary_numbers_that_are_not_finite(client: TestClient, value: float) -> None:
     tail = np.full((2, DIM), value, np.float32).tobytes()
     request = bodies.binary({"inputs": [bodies.announced(_FEATURES, len(tail))]}, tail)
     assert "finite" in _refused(client, **request)["error"]
@@ -200,7 +200,7 @@ def test_binary_numbers_of_another_width(client: TestClient) -> None:
     assert f"{2 * DIM * 4:,}" in _refused(client, **request)["error"]
 
 
-def test_other_errors_are_readable_for_both_worlds(client: TestClient) -> None:
+def test_other_errors_have_both_error_and_detail(client: TestClient) -> None:
     body = {"inputs": [_IMAGES]}
     for path, status, code in (
         ("/v2/models/none/infer", 404, "not_found"),

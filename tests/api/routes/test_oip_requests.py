@@ -1,4 +1,4 @@
-"""The body of an inference request, without a service around it: it is read, or refused."""
+"""Parsing of the body of an inference request, without a service."""
 
 import base64
 import json
@@ -31,8 +31,8 @@ def _target(n_clusters: int = 3) -> ResolvedModel:
     return ResolvedModel(name="x", version=1, files=files, feature_dim=DIM, labels=labels)
 
 
-def test_an_answer_that_would_be_too_long() -> None:
-    """Many clusters of many embeddings; as binary data they may fit."""
+def test_a_response_that_would_be_too_long() -> None:
+    """Many clusters of many embeddings exceed the limit as JSON, not as binary data."""
     target, settings = _target(n_clusters=30_000), Settings(_env_file=None, max_predict_bytes=MiB)
     features = bodies.embeddings(np.zeros((5, DIM), np.float32))
     body = {"inputs": [features]}
@@ -80,7 +80,7 @@ _requests = st.fixed_dictionaries(
     tail=st.binary(max_size=60),
     header=st.none() | st.just("right") | st.text("0123456789-x", max_size=6),
 )
-def test_any_request_is_read_or_refused(body: Any, tail: bytes, header: str | None) -> None:
+def test_any_body_is_parsed_or_refused(body: Any, tail: bytes, header: str | None) -> None:
     text = json.dumps(body).encode()
     length = str(len(text)) if header == "right" else header
     try:

@@ -1,4 +1,4 @@
-"""A client that others wrote, NVIDIA's for Triton, against our service on a real port."""
+"""NVIDIA's Triton client against the service on a real port."""
 
 import base64
 import re
@@ -38,7 +38,7 @@ def _connect(address: str, **options: Any) -> triton.InferenceServerClient:
 
 @pytest.fixture(scope="module")
 def address(trained: Json) -> Iterator[str]:
-    """Of a service that has the trained model, once that is loaded."""
+    """A client of a service whose model is loaded."""
     with running_live(trained["runtime"].settings) as live:
         address = urlsplit(live.url).netloc
         with _connect(address) as client:
@@ -54,7 +54,7 @@ def client(address: str) -> Iterator[triton.InferenceServerClient]:
 
 @pytest.fixture
 def expected(trained: Json) -> list[Json]:
-    """What /v1 says of the images."""
+    """The predictions of /v1 for the images."""
     api: TestClient = trained["client"]
     files = [("files", (str(number), file)) for number, file in enumerate(_FILES)]
     answer = api.post("/v1/models/colors:predict", files=files, params={"probabilities": "true"})
@@ -82,11 +82,11 @@ def _assert_same(result: triton.InferResult, expected: list[Json]) -> None:
 
 
 def _texts(result: triton.InferResult, name: str) -> list[str]:
-    """Bytes after the JSON, texts in it."""
+    """Numbers as binary data, texts in JSON."""
     return [t.decode() if isinstance(t, bytes) else t for t in result.as_numpy(name)]
 
 
-def test_what_it_says_of_itself(client: triton.InferenceServerClient) -> None:
+def test_metadata(client: triton.InferenceServerClient) -> None:
     assert client.is_server_live()
     assert client.is_server_ready()
     assert client.get_server_metadata()["extensions"] == ["binary_tensor_data"]
@@ -137,7 +137,7 @@ def test_embeddings(client: triton.InferenceServerClient, trained: Json, binary:
     assert found == [row["cluster_id"] for row in api.get(url).json()["data"]]
 
 
-def test_many_at_once(client: triton.InferenceServerClient, expected: list[Json]) -> None:
+def test_concurrent_requests(client: triton.InferenceServerClient, expected: list[Json]) -> None:
     asked: list[Any] = [
         client.async_infer("colors", [_images()], request_id=str(n)) for n in range(24)
     ]
@@ -147,7 +147,7 @@ def test_many_at_once(client: triton.InferenceServerClient, expected: list[Json]
         _assert_same(result, expected)
 
 
-def test_it_reads_our_errors(client: triton.InferenceServerClient) -> None:
+def test_the_client_reads_our_errors(client: triton.InferenceServerClient) -> None:
     tensor = triton.InferInput("embeddings", [1, 2], "FP32")
     tensor.set_data_from_numpy(np.zeros((1, 2), np.float32))
     with pytest.raises(InferenceServerException, match=rf"\[400\] .*shape \[n, {DIM}\]"):
@@ -162,7 +162,7 @@ def test_it_reads_our_errors(client: triton.InferenceServerClient) -> None:
 
 
 @pytest.mark.parametrize(("language", "command"), [("sh", ["bash", "-eu"]), ("python", [])])
-def test_the_examples_of_the_page(
+def test_the_examples_of_the_documentation(
     address: str, expected: list[Json], tmp_path: Path, language: str, command: list[str]
 ) -> None:
     (code,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)

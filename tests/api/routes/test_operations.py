@@ -1,4 +1,4 @@
-"""Edits of a clustering over HTTP: revisions, refusals, repetition."""
+"""Operations on a clustering over HTTP: revisions, errors, repetition."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def labels(client: TestClient, url: str) -> dict[int, str]:
     return {row["cluster_id"]: row["label"] for row in rows}
 
 
-def test_edits_one_after_the_other(any_client: TestClient, url: str) -> None:
+def test_a_sequence_of_operations(any_client: TestClient, url: str) -> None:
     ids = images(any_client, url)
     assert any_client.get(url).headers["ETag"] == '"1"'
     steps: list[Json] = [
@@ -150,7 +150,7 @@ _SENSELESS: list[tuple[Any, str | None]] = [
 ]
 
 
-def test_senseless_edits(any_client: TestClient, url: str) -> None:
+def test_invalid_operations(any_client: TestClient, url: str) -> None:
     for body, field in _SENSELESS:
         answer = edit(any_client, url, body)
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request"), body
@@ -167,12 +167,12 @@ def test_nothing_to_undo(any_client: TestClient, url: str) -> None:
 _RENAME = {"kind": "rename", "cluster_id": 0, "label": "x"}
 
 
-def test_a_revision_must_be_named(any_client: TestClient, url: str) -> None:
+def test_if_match_is_required(any_client: TestClient, url: str) -> None:
     answer = any_client.post(f"{url}/operations", json=_RENAME)
     assert (answer.status_code, answer.json()["code"]) == (428, "revision_required")
 
 
-def test_forms_of_a_revision(any_client: TestClient, url: str) -> None:
+def test_if_match_formats(any_client: TestClient, url: str) -> None:
     stale = ['"2"', '"0", "2"', '"x"', '"' + "9" * 30 + '"']
     senseless = ["1", '"1', "", '"1" "2"']
     current = ['"1"', 'W/"2"', '"0", W/"3" ,"7"', "*"]
@@ -194,7 +194,7 @@ def test_revisions_of_a_header() -> None:
         parse_revisions('"3",')
 
 
-def test_the_same_edit_twice_is_one(any_client: TestClient, url: str) -> None:
+def test_a_repeated_operation_happens_once(any_client: TestClient, url: str) -> None:
     key = {"Idempotency-Key": "one"}
     first = edit(any_client, url, _RENAME, 1, **key)
     again = edit(any_client, url, _RENAME, 1, **key)
@@ -206,14 +206,14 @@ def test_the_same_edit_twice_is_one(any_client: TestClient, url: str) -> None:
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
 
 
-def test_a_clustering_that_is_not_there(any_client: TestClient) -> None:
+def test_an_unknown_clustering(any_client: TestClient) -> None:
     for body in (_RENAME, {"kind": "split", "cluster_id": 0}, {"kind": "undo"}):
         answer = edit(any_client, "/v1/clusterings/cl_none", body)
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     assert any_client.get("/v1/clusterings/cl_none/operations").status_code == 404
 
 
-def test_operations_go_page_by_page(any_client: TestClient, url: str) -> None:
+def test_operations_are_paginated(any_client: TestClient, url: str) -> None:
     for revision in range(1, 4):
         edit(any_client, url, _RENAME, revision)
     page = any_client.get(f"{url}/operations?limit=2").json()

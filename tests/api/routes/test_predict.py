@@ -1,4 +1,4 @@
-"""The whole way once, for real: upload, cluster, look, predict."""
+"""End to end: upload, cluster, read, predict."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -29,7 +29,7 @@ def _predict(
     return body
 
 
-def test_the_job_went_through_all_stages(trained: Json) -> None:
+def test_the_job_finished_all_stages(trained: Json) -> None:
     job = trained["job"]
     assert job["status"] == "succeeded", job["error"]
     assert job["result"]["model"] == {"name": "colors", "version": 1}
@@ -40,7 +40,7 @@ def test_the_job_went_through_all_stages(trained: Json) -> None:
     assert job["progress"]["completed"] == job["progress"]["total"] == 3 * EACH
 
 
-def test_the_clustering_holds_every_image(trained: Json, client: TestClient) -> None:
+def test_the_clustering_contains_every_image(trained: Json, client: TestClient) -> None:
     url = f"/v1/clusterings/{trained['job']['result']['clustering_id']}"
     rows = client.get(f"{url}/assignments").json()["data"]
     clusters = client.get(f"{url}/clusters").json()["data"]
@@ -116,7 +116,7 @@ def test_bad_parameters(client: TestClient, query: str) -> None:
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
-def test_images_must_come_in_a_form(client: TestClient) -> None:
+def test_images_must_be_sent_as_a_form(client: TestClient) -> None:
     for version in ("", "/versions/1"):
         url = f"/v1/models/colors{version}:predict"
         as_json = {"Content-Type": "application/json"}
@@ -133,7 +133,7 @@ def test_too_many_images(client: TestClient) -> None:
 
 
 def test_a_changed_model_file_is_not_served(client: TestClient, trained: Json) -> None:
-    """A copy of the version, so that the loaded one cannot stand in for it; one byte changed."""
+    """Changes one byte of a copy of the version, which is not loaded yet."""
     runtime: Runtime = trained["runtime"]
     version = client.get("/v1/models/colors/versions/1").json()
     store_clustering(runtime, trained["job"]["dataset_id"], model="changed")
@@ -147,7 +147,7 @@ def test_a_changed_model_file_is_not_served(client: TestClient, trained: Json) -
     assert _predict(client, ("a", png_bytes()))["data"][0]["error"] is None  # the others go on
 
 
-def test_a_full_queue_is_said_so(client: TestClient) -> None:
+def test_a_full_queue_gives_429(client: TestClient) -> None:
     admission = client.app.state.serving.admission  # type: ignore[attr-defined]
     with admission.reserve() as reservation:
         reservation.add(images=admission.max_images)
@@ -158,7 +158,7 @@ def test_a_full_queue_is_said_so(client: TestClient) -> None:
     _predict(client, ("a", png_bytes()))
 
 
-def test_a_process_that_died_is_replaced_and_nobody_notices(client: TestClient) -> None:
+def test_a_killed_prediction_process_is_replaced(client: TestClient) -> None:
     serving: Serving = client.app.state.serving  # type: ignore[attr-defined]
     before = _predict(client, ("a", png_bytes()))
     assert serving._running is not None

@@ -1,4 +1,4 @@
-"""Predictions for images that are here already, for whole datasets and for embeddings."""
+"""Predictions for stored images, whole datasets and embeddings."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def _image_ids(client: TestClient, count: int) -> list[str]:
     return [image["id"] for image in page["data"]]
 
 
-def test_by_the_ids_of_images(client: TestClient, trained: Json) -> None:
+def test_predict_by_image_ids(client: TestClient, trained: Json) -> None:
     ids = _image_ids(client, 6)
     answer = client.post(_URL, json={"image_ids": ids})
     assert answer.status_code == 200, answer.text
@@ -46,7 +46,7 @@ def test_by_the_ids_of_images(client: TestClient, trained: Json) -> None:
     assert [prediction["cluster_id"] for prediction in found] == [assigned[i] for i in ids]
 
 
-def test_an_unknown_image_gets_an_error_in_its_place(client: TestClient) -> None:
+def test_an_unknown_image_gets_an_error_entry(client: TestClient) -> None:
     (known,) = _image_ids(client, 1)
     found = client.post(_URL, json={"image_ids": ["img_none", known]}).json()["data"]
     assert found[0]["error"]["code"] == "not_found"
@@ -67,7 +67,7 @@ def test_an_image_of_another_tenant_is_unknown(client: TestClient, runtime: Runt
     assert [getattr(data, "code", "") for data in others] == ["not_found"] * 2
 
 
-def test_by_embeddings_as_by_their_images(client: TestClient, runtime: Runtime) -> None:
+def test_embeddings_give_the_labels_of_their_images(client: TestClient, runtime: Runtime) -> None:
     with runtime.db.read() as session:
         folder = session.scalars(select(Embedding.folder)).first()
         ids = session.scalars(select(Image.id).order_by(Image.position).limit(4)).all()
@@ -119,18 +119,18 @@ def test_other_bodies_are_refused(client: TestClient, body: Json, field: str) ->
     assert answer.json()["errors"][0]["field"] == field
 
 
-def test_numbers_that_are_none_are_refused(client: TestClient) -> None:
+def test_nan_is_refused(client: TestClient) -> None:
     body = b'{"embeddings": [[' + b",".join([b"NaN"] * 1280) + b"]]}"
     headers = {"Content-Type": "application/json"}
     answer = client.post(_URL, content=body, headers=headers)
     assert answer.status_code == 422, answer.text
 
 
-def test_a_dataset_that_is_not_there(client: TestClient) -> None:
+def test_an_unknown_dataset(client: TestClient) -> None:
     assert client.post(_URL, json={"dataset_id": "ds_none"}).status_code == 404
 
 
-def test_bytes_that_are_gone_are_said_so(client: TestClient, runtime: Runtime) -> None:
+def test_missing_bytes_give_image_missing(client: TestClient, runtime: Runtime) -> None:
     (image_id,) = _image_ids(client, 1)
     with runtime.db.read() as session:
         key = blob_key(session.get_one(Image, image_id).sha256)
@@ -143,7 +143,7 @@ def test_bytes_that_are_gone_are_said_so(client: TestClient, runtime: Runtime) -
         runtime.storage.write(key, data)
 
 
-def test_a_deadline_is_kept(client: TestClient) -> None:
+def test_the_deadline_is_enforced(client: TestClient) -> None:
     files = [("files", (str(i), png_bytes())) for i in range(10)]
     answer = client.post(_URL, files=files, params={"deadline_seconds": 0.0001})
     assert (answer.status_code, answer.json()["code"]) == (429, "deadline_exceeded")

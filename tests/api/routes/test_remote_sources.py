@@ -1,4 +1,4 @@
-"""Datasets from web addresses and buckets, against real servers."""
+"""Datasets from URLs and buckets, with real servers."""
 
 import http.server
 import threading
@@ -81,7 +81,7 @@ def test_web_addresses(
     reader.db.dispose()
 
 
-def test_addresses_inside_are_forbidden(
+def test_internal_addresses_are_refused(
     make_client: MakeClient, make_settings: MakeSettings, site: str
 ) -> None:
     settings = make_settings(source_urls=True, max_urls=2)
@@ -98,7 +98,7 @@ def test_addresses_inside_are_forbidden(
     reader.db.dispose()
 
 
-def test_addresses_are_off_by_default(client: TestClient) -> None:
+def test_urls_are_disabled_by_default(client: TestClient) -> None:
     source = {"type": "urls", "urls": ["https://example.org/a.jpg"]}
     refused(client, 422, "url_forbidden", json={"source": source})
 

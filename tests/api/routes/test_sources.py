@@ -45,7 +45,7 @@ def settings(make_settings: MakeSettings, photos: Path) -> Settings:
 def test_a_long_manifest_in_an_archive_is_left_to_the_job(
     client: TestClient, runtime: Runtime
 ) -> None:
-    """Kilobytes may unpack to a manifest that takes the API long, and much memory."""
+    """A few kilobytes may unpack to a manifest that is too large for the API process."""
     manifest = b"path\n" + b" \n" + b"a.png\n" * 2_000_000
     body = zip_of({"manifest.csv": manifest, "a.png": png_bytes()})
     job = ingest(client, runtime, content=body, headers=ZIP, params={"labels_from": "manifest"})
@@ -130,12 +130,12 @@ def test_a_link_that_leads_out_is_an_issue(
         ([], ""),
     ],
 )
-def test_json_that_says_nothing(client: TestClient, body: Any, field: str) -> None:
+def test_invalid_json_sources(client: TestClient, body: Any, field: str) -> None:
     problem = refused(client, 422, "invalid_request", json=body)
     assert field in [error["field"] for error in problem["errors"]]
 
 
-def test_no_json_at_all(client: TestClient) -> None:
+def test_malformed_json(client: TestClient) -> None:
     for content in (b"", b"{", b"\xff", b'{"source": ' + b"[" * 100_000):
         refused(
             client, 422, "invalid_request", content=content,
@@ -226,7 +226,7 @@ def test_manifests_that_are_refused(
     assert not [path for path in runtime.settings.blob_dir.rglob("*") if path.is_file()]
 
 
-def test_what_the_query_wishes_reaches_the_job(client: TestClient) -> None:
+def test_query_options_reach_the_job(client: TestClient) -> None:
     wishes = {"priority": "7", "labels_from": "folder"}
     job = client.post(
         "/v1/datasets", params=wishes, content=zip_of({"a/b.png": png_bytes()}), headers=ZIP

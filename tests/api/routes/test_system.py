@@ -1,4 +1,4 @@
-"""For those who run it: alive, ready, the page."""
+"""Liveness, readiness and the web page."""
 
 import os
 import subprocess
@@ -8,24 +8,29 @@ from fastapi.testclient import TestClient
 
 from app.core.health import CHECKS
 from app.core.platform.settings import Settings
+from app.core.platform.version import package_version
 from tests.conftest import MakeClient, MakeSettings
 from tests.servers import free_port
 
 
-def test_alive(client: TestClient) -> None:
+def test_livez(client: TestClient) -> None:
     assert client.get("/livez").json() == {"alive": True}
 
 
-def test_ready(any_client: TestClient) -> None:
+def test_readyz(any_client: TestClient) -> None:
     answer = any_client.get("/readyz")
     assert answer.status_code == 200
     body = answer.json()
     assert body["ready"] is True
+    assert body["version"] == any_client.get("/openapi.json").json()["info"]["version"]
+    assert body["version"] == package_version()
     assert set(body["checks"]) == {*CHECKS, "models"}
     assert {check["status"] for check in body["checks"].values()} == {"ok"}
 
 
-def test_what_is_not_ready_is_named(make_client: MakeClient, make_settings: MakeSettings) -> None:
+def test_readyz_names_the_failed_check(
+    make_client: MakeClient, make_settings: MakeSettings
+) -> None:
     client = make_client(make_settings(broker_url=f"redis://127.0.0.1:{free_port()}/0"))
     answer = client.get("/readyz")
     assert answer.status_code == 503
@@ -49,7 +54,7 @@ def test_the_docs(client: TestClient) -> None:
 
 
 def test_the_api_starts_without_torch(settings: Settings) -> None:
-    """It would cost a gigabyte and seconds in a process that only talks."""
+    """Torch would cost the API process a gigabyte and seconds at start."""
     script = (
         "import sys; from app.main import create_app; from fastapi.testclient import TestClient\n"
         "with TestClient(create_app(), base_url='http://localhost') as client:\n"

@@ -1,4 +1,4 @@
-"""Resumable uploads: the protocol, a public client, and what breaks off in between."""
+"""Resumable uploads: the protocol, a public client, and interruptions."""
 
 import base64
 import hashlib
@@ -47,7 +47,7 @@ def _refused(answer: Any, status: int, code: str) -> None:
     assert answer.headers["Tus-Resumable"] == "1.0.0"
 
 
-def test_what_the_server_can_do(client: TestClient, settings: Settings) -> None:
+def test_the_capabilities_of_the_server(client: TestClient, settings: Settings) -> None:
     answer = client.options("/v1/uploads")
     assert answer.status_code == 204
     assert answer.headers["Tus-Version"] == answer.headers["Tus-Resumable"] == "1.0.0"
@@ -56,7 +56,7 @@ def test_what_the_server_can_do(client: TestClient, settings: Settings) -> None:
     assert answer.headers["Tus-Checksum-Algorithm"] == "sha1,sha256"
 
 
-def test_an_upload_in_pieces_becomes_a_dataset(any_client: TestClient) -> None:
+def test_an_upload_in_chunks_becomes_a_dataset(any_client: TestClient) -> None:
     metadata = f"filename {base64.b64encode(b'a.zip').decode()},empty"
     url = _create(any_client, len(_ARCHIVE), **{"Upload-Metadata": metadata})
     assert _offset(any_client, url) == 0
@@ -113,7 +113,7 @@ def _refused_source(client: TestClient, source: dict[str, str], status: int, cod
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
-def test_the_first_piece_may_come_along(client: TestClient) -> None:
+def test_creation_with_the_first_chunk(client: TestClient) -> None:
     headers = _PIECE | {"Upload-Length": "10"}
     answer = client.post("/v1/uploads", content=b"12345", headers=headers)
     assert (answer.status_code, answer.headers["Upload-Offset"]) == (201, "5")
@@ -134,7 +134,7 @@ def test_another_version_is_refused(client: TestClient, version: str | None) -> 
     assert client.head(url, headers=headers).status_code == 412
 
 
-def test_pieces_that_are_refused(client: TestClient) -> None:
+def test_chunks_that_are_refused(client: TestClient) -> None:
     url = _create(client, 10)
     _patch(client, url, 0, b"1234")
     _refused(_patch(client, url, 3, b"x"), 409, "upload_offset")
@@ -174,7 +174,7 @@ def test_uploads_that_are_refused(
 
 
 @pytest.mark.parametrize("algorithm", ["sha1", "sha256"])
-def test_a_checksum_is_checked_before_anything_is_kept(client: TestClient, algorithm: str) -> None:
+def test_a_chunk_with_a_wrong_checksum_is_not_stored(client: TestClient, algorithm: str) -> None:
     url = _create(client, 10)
     digest = base64.b64encode(hashlib.new(algorithm, b"12345").digest()).decode()
     header = {"Upload-Checksum": f"{algorithm} {digest}"}
@@ -186,7 +186,7 @@ def test_a_checksum_is_checked_before_anything_is_kept(client: TestClient, algor
     _refused(_patch(client, url, 5, b"1", **wrong), 422, "invalid_request")
 
 
-def test_an_upload_is_dropped(client: TestClient, runtime: Runtime) -> None:
+def test_an_upload_is_deleted(client: TestClient, runtime: Runtime) -> None:
     url = _create(client, 10)
     _patch(client, url, 0, b"123")
     assert client.delete(url, headers=_TUS).status_code == 204
@@ -196,14 +196,16 @@ def test_an_upload_is_dropped(client: TestClient, runtime: Runtime) -> None:
     assert not runtime.storage.exists(upload_key(url.rpartition("/")[2]))
 
 
-def test_an_expired_upload_is_gone(make_client: MakeClient, make_settings: MakeSettings) -> None:
+def test_an_expired_upload_is_not_found(
+    make_client: MakeClient, make_settings: MakeSettings
+) -> None:
     client = make_client(make_settings(upload_hours=1e-7))
     url = _create(client, 10)
     time.sleep(0.01)
     assert client.head(url, headers=_TUS).status_code == 404
 
 
-def test_two_pieces_never_mix(
+def test_concurrent_chunks_do_not_mix(
     client: TestClient, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.core.datasets.uploads._LOCK_SECONDS", 0.1)

@@ -1,4 +1,4 @@
-"""A public client's upload that breaks off when the server is killed, and goes on."""
+"""A public client resumes its upload after the server was killed."""
 
 import io
 import os
@@ -26,7 +26,7 @@ _PIECE = _TUS | {"Content-Type": "application/offset+octet-stream"}
 
 @pytest.fixture
 def served(settings: Settings) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The API as a process of its own: its address, and the process."""
+    """The API in a process of its own: its URL and the process."""
     port = free_port()
     process = _serve(settings, port)
     yield f"http://127.0.0.1:{port}", process
@@ -67,7 +67,7 @@ class _Breaking(io.BytesIO):
         return super().read(size)
 
 
-def test_a_public_client_goes_on_after_a_kill(
+def test_a_public_client_resumes_after_a_kill(
     served: tuple[str, subprocess.Popen[bytes]], settings: Settings, runtime: Runtime
 ) -> None:
     base, process = served
@@ -98,8 +98,8 @@ def test_a_public_client_goes_on_after_a_kill(
 def _kill_in_the_middle(
     runtime: Runtime, url: str, content: bytes, process: subprocess.Popen[bytes]
 ) -> int:
-    """Send half of a piece, kill the server once it has begun to keep it, and tell how much it
-    had before."""
+    """Sends half of a chunk and kills the server once it has stored some of it; returns the offset
+    before."""
     offset = int(httpx.head(url, headers=_TUS, timeout=LONG_SECONDS).headers["Upload-Offset"])
     killed = threading.Event()
 

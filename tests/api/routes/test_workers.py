@@ -1,4 +1,4 @@
-"""Who works is seen by all, on what only by those whose job it is."""
+"""All tenants see the workers; only the owner sees the job."""
 
 from fastapi.testclient import TestClient
 
@@ -32,14 +32,14 @@ def test_workers_are_listed(any_client: TestClient, any_runtime: Runtime) -> Non
     assert [(w["name"], w["busy"], w["job_id"], w["stage"]) for w in found] == [
         ("a:1", False, None, None),
         ("b:2", True, ours, "embed"),
-        ("c:3", True, None, None),  # somebody else's
+        ("c:3", True, None, None),  # another tenant's job
     ]
     assert (found[0]["host"], found[0]["pid"]) == ("a", 1)
     assert (found[0]["takes"], found[0]["device"]) == (["gpu"], "a GPU")
     assert found[0]["seen_at"] >= found[0]["started_at"]
 
 
-def test_page_by_page(any_client: TestClient, any_runtime: Runtime) -> None:
+def test_workers_are_paginated(any_client: TestClient, any_runtime: Runtime) -> None:
     for name in ("a:1", "b:2", "c:3"):
         hello(any_runtime, name)
     first = any_client.get("/v1/workers", params={"limit": 2}).json()

@@ -1,4 +1,4 @@
-"""A key is looked up once in a while, not for every request."""
+"""A key is read from the database now and then, not for every request."""
 
 import time
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def cache(any_runtime: Runtime) -> ApiKeyCache:
 
 @contextmanager
 def counted(runtime: Runtime) -> Iterator[list[str]]:
-    """The statements that are sent meanwhile."""
+    """The SQL statements that are sent in the block."""
     statements: list[str] = []
 
     def note(_c: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -39,7 +39,7 @@ def counted(runtime: Runtime) -> Iterator[list[str]]:
     event.remove(runtime.db.engine, "after_cursor_execute", note)
 
 
-def test_without_any_key_everybody_may_everything(cache: ApiKeyCache) -> None:
+def test_without_any_key_everything_is_allowed(cache: ApiKeyCache) -> None:
     assert cache.cached(None) is None
     assert cache.authenticate(None) is ANONYMOUS
     assert cache.cached(None) is ANONYMOUS
@@ -47,8 +47,8 @@ def test_without_any_key_everybody_may_everything(cache: ApiKeyCache) -> None:
     ANONYMOUS.check("admin")
 
 
-def test_from_the_first_key_on_it_is_needed(any_runtime: Runtime, cache: ApiKeyCache) -> None:
-    assert cache.authenticate(None) is ANONYMOUS
+def test_the_first_key_makes_keys_required(any_runtime: Runtime, cache: ApiKeyCache) -> None:
+    assert cache.authenticate(None) is ANYONE
     key_id, text = make_key(any_runtime)
     cache.clear()
     with pytest.raises(Unauthorized):
@@ -63,7 +63,7 @@ def test_from_the_first_key_on_it_is_needed(any_runtime: Runtime, cache: ApiKeyC
         ApiKeyCache(any_runtime.db, any_runtime.settings).authenticate(None)
 
 
-def test_an_actor_is_what_its_key_says(any_runtime: Runtime, cache: ApiKeyCache) -> None:
+def test_an_actor_has_the_rights_of_its_key(any_runtime: Runtime, cache: ApiKeyCache) -> None:
     key_id, text = make_key(
         any_runtime,
         tenant="acme",
@@ -80,12 +80,12 @@ def test_an_actor_is_what_its_key_says(any_runtime: Runtime, cache: ApiKeyCache)
         actor.check("write")
 
 
-def test_admin_includes_all_others(any_runtime: Runtime, cache: ApiKeyCache) -> None:
+def test_admin_includes_all_scopes(any_runtime: Runtime, cache: ApiKeyCache) -> None:
     actor = cache.authenticate(make_key(any_runtime, scopes=["admin"])[1])
     assert all(actor.may(scope) for scope in SCOPES)
 
 
-def test_a_known_key_costs_no_read(any_runtime: Runtime, cache: ApiKeyCache) -> None:
+def test_a_cached_key_reads_no_row(any_runtime: Runtime, cache: ApiKeyCache) -> None:
     _, text = make_key(any_runtime)
     cache.authenticate(text)
     with counted(any_runtime) as statements:
@@ -94,7 +94,7 @@ def test_a_known_key_costs_no_read(any_runtime: Runtime, cache: ApiKeyCache) -> 
     assert statements == []
 
 
-def test_a_revoked_key_is_forgotten_here_at_once_and_elsewhere_soon(
+def test_a_revoked_key_leaves_this_cache_at_once_and_others_soon(
     any_runtime: Runtime, cache: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key_id, text = make_key(any_runtime)
@@ -122,7 +122,7 @@ def test_an_expired_key_is_refused(any_runtime: Runtime, cache: ApiKeyCache) -> 
         cache.authenticate(text)
 
 
-def test_a_key_is_not_remembered_beyond_its_end(
+def test_a_key_is_not_cached_beyond_its_expiry(
     any_runtime: Runtime, cache: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ring_module, "CACHE_SECONDS", 2 * LONG_SECONDS)
@@ -134,7 +134,7 @@ def test_a_key_is_not_remembered_beyond_its_end(
     assert until - time.monotonic() <= LONG_SECONDS
 
 
-def test_what_was_read_before_a_change_is_not_remembered(
+def test_a_key_read_before_a_change_is_not_cached(
     any_runtime: Runtime, cache: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, text = make_key(any_runtime)
@@ -158,7 +158,7 @@ def test_random_keys_fill_no_memory(any_runtime: Runtime, cache: ApiKeyCache) ->
     assert cache._cached == {}
 
 
-def test_many_good_keys_are_bounded(
+def test_the_cache_is_bounded(
     any_runtime: Runtime, cache: ApiKeyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ring_module, "_MAX_CACHED", 3)
@@ -167,7 +167,7 @@ def test_many_good_keys_are_bounded(
         assert len(cache._cached) <= 3
 
 
-def test_what_is_no_key_is_not_looked_for(any_runtime: Runtime, cache: ApiKeyCache) -> None:
+def test_malformed_keys_read_no_row(any_runtime: Runtime, cache: ApiKeyCache) -> None:
     cache.authenticate(make_key(any_runtime)[1])
     with counted(any_runtime) as statements, pytest.raises(Unauthorized):
         cache.authenticate("' OR 1=1 --")

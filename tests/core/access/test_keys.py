@@ -1,4 +1,4 @@
-"""Keys are random, stored as hashes, and gone for good once revoked."""
+"""Keys are random, stored as hashes, and revoked permanently."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_a_key_is_256_random_bits_and_only_its_hash_is_stored(any_runtime: Runti
     assert text not in str(vars(stored))
 
 
-def test_scopes_are_kept_once_and_in_order(any_runtime: Runtime) -> None:
+def test_scopes_are_stored_once_and_in_order(any_runtime: Runtime) -> None:
     with any_runtime.db.write() as session:
         key, _ = create_key(session, tenant="a", name="x", scopes=["predict", "read", "predict"])
     assert key.scopes == ["read", "predict"]
@@ -53,14 +53,14 @@ def test_it_expires_by_the_database_clock(any_runtime: Runtime) -> None:
         ({"name": "n" * 201}, "name"),
     ],
 )
-def test_what_cannot_be_a_key(runtime: Runtime, wrong: dict[str, object], field: str) -> None:
+def test_invalid_key_parameters(runtime: Runtime, wrong: dict[str, object], field: str) -> None:
     good: dict[str, object] = {"tenant": "a", "name": "x", "scopes": ["read"]}
     with pytest.raises(InvalidRequest) as error, runtime.db.write() as session:
         create_key(session, **(good | wrong))  # type: ignore[arg-type]
     assert error.value.errors[0].field == field
 
 
-def test_revoking_is_for_good_and_only_in_its_tenant(any_runtime: Runtime) -> None:
+def test_revoking_is_permanent_and_limited_to_the_tenant(any_runtime: Runtime) -> None:
     with any_runtime.db.write() as session:
         key, _ = create_key(session, tenant="a", name="x", scopes=["read"])
     with pytest.raises(NotFound), any_runtime.db.write() as session:

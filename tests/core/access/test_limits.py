@@ -1,4 +1,4 @@
-"""So many requests a minute, counted together where there is a Redis."""
+"""Requests per minute, counted in Redis if there is one."""
 
 import time
 
@@ -16,7 +16,7 @@ def actor(limit: int | None, key_id: str = "key_1") -> Actor:
 
 
 def hits(limits: RateLimits, who: Actor, tries: int = 10) -> int:
-    """How many of these requests are let through."""
+    """The number of requests that are allowed."""
     passed = 0
     for _ in range(tries):
         try:
@@ -27,7 +27,7 @@ def hits(limits: RateLimits, who: Actor, tries: int = 10) -> int:
     return passed
 
 
-def test_a_key_without_a_limit_has_none() -> None:
+def test_a_key_without_a_limit_is_not_limited() -> None:
     assert hits(RateLimits("filesystem://"), actor(None), 1000) == 1000
 
 
@@ -37,7 +37,7 @@ def test_each_key_has_its_own_count() -> None:
     assert hits(limits, actor(6, "key_2")) == 6
 
 
-def test_it_is_free_again_when_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry_after_is_correct(monkeypatch: pytest.MonkeyPatch) -> None:
     limits, who, start = RateLimits("filesystem://"), actor(2), time.time()
     now = start
     monkeypatch.setattr(time, "time", lambda: now)
@@ -62,7 +62,7 @@ def test_processes_count_together_in_redis(redis_url: str) -> None:
     assert 1 <= (error.value.retry_after or 0) <= 60
 
 
-def test_without_redis_each_process_counts_for_itself_and_says_so_once() -> None:
+def test_without_redis_each_process_counts_and_logs_once() -> None:
     limits = RateLimits(f"redis://127.0.0.1:{free_port()}/0")
     with capture_logs() as logs:
         assert hits(limits, actor(3)) == 3

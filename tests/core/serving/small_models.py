@@ -1,4 +1,4 @@
-"""Small models that load at once, and an engine's replies gathered."""
+"""Small models that load at once, and a collector for the predictor's replies."""
 
 import io
 import queue
@@ -42,7 +42,7 @@ def head(seed: int = 0) -> ClusterModel:
 
 
 class Loader:
-    """Takes the place of files: a head from the folder's name, a backbone from the weights'."""
+    """Replaces the loader: a head by the name of the folder, a backbone by the weights."""
 
     def __init__(self) -> None:
         self.loads: list[str] = []
@@ -115,7 +115,7 @@ def probabilities(message: FromProcess) -> np.ndarray:
 
 
 def expected(data: list[bytes], model: ModelFiles) -> np.ndarray:
-    """As computed one by one, without batching."""
+    """The probabilities computed one by one, without batching."""
     backbone = tiny_backbone(seed=len(model.weights_sha256))
     pixels = torch.empty((len(data), 8, 8, 3), dtype=torch.uint8)
     for row, item in enumerate(data):

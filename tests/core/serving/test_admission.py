@@ -1,4 +1,4 @@
-"""Memory stays flat: what waits is bounded, and a request that is alone always fits."""
+"""Admission control: the queue is bounded, and a single request always fits."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from app.core.platform.errors import QueueFull
 from app.core.serving.admission import Admission
 
 
-def test_places_are_given_back() -> None:
+def test_capacity_is_released() -> None:
     admission = Admission(max_images=4, max_bytes=100)
     with admission.reserve() as reservation:
         reservation.add(images=3, bytes_=50)
@@ -14,7 +14,7 @@ def test_places_are_given_back() -> None:
     assert (admission.images, admission.bytes) == (0, 0)
 
 
-def test_more_images_than_places_are_refused() -> None:
+def test_too_many_images_are_refused() -> None:
     admission = Admission(max_images=2, max_bytes=100)
     with admission.reserve() as one, admission.reserve() as two:
         one.add(images=1)
@@ -25,7 +25,7 @@ def test_more_images_than_places_are_refused() -> None:
     assert admission.images == 0
 
 
-def test_more_bytes_than_fit_are_refused() -> None:
+def test_too_many_bytes_are_refused() -> None:
     admission = Admission(max_images=10, max_bytes=100)
     with admission.reserve() as one, admission.reserve() as two:
         one.add(bytes_=60)
@@ -45,7 +45,7 @@ def test_a_request_that_is_alone_fits() -> None:
         pass
 
 
-def test_a_failed_request_leaves_nothing_behind() -> None:
+def test_a_failed_request_releases_its_capacity() -> None:
     admission = Admission(max_images=2, max_bytes=100)
 
     def fail() -> None:
@@ -58,7 +58,7 @@ def test_a_failed_request_leaves_nothing_behind() -> None:
     assert (admission.images, admission.bytes) == (0, 0)
 
 
-def test_a_body_under_way_takes_no_place() -> None:
+def test_an_incomplete_body_takes_no_queue_capacity() -> None:
     admission = Admission(max_images=2, max_bytes=100, max_arriving_bytes=1000)
     with admission.reserve() as slow, admission.reserve() as quick:
         slow.add_arriving(200)  # more than fits in the queue
@@ -71,7 +71,7 @@ def test_a_body_under_way_takes_no_place() -> None:
     assert (admission.images, admission.bytes, admission.arriving_bytes) == (0, 0, 0)
 
 
-def test_bytes_under_way_are_bounded() -> None:
+def test_arriving_bytes_are_limited() -> None:
     admission = Admission(max_images=2, max_bytes=100, max_arriving_bytes=1000)
     with admission.reserve() as one, admission.reserve() as two:
         one.add_arriving(600)
@@ -97,8 +97,8 @@ def test_one_key_has_a_share_while_another_waits() -> None:
             more.add(images=4)
 
 
-def test_a_key_that_was_refused_finds_a_place_when_it_comes_back() -> None:
-    """One key had the whole queue: from then on it has its share, also when it is alone."""
+def test_a_refused_key_gets_its_share_when_it_retries() -> None:
+    """A key that had the whole queue is limited to its share after another was refused."""
     admission = Admission(max_images=10, max_bytes=100, key_share=0.5)
     with admission.reserve("a") as first, admission.reserve("a") as second:
         first.add(images=5)
@@ -113,7 +113,7 @@ def test_a_key_that_was_refused_finds_a_place_when_it_comes_back() -> None:
             other.add(images=5)
 
 
-def test_nothing_is_remembered_of_keys_that_have_left() -> None:
+def test_released_keys_take_no_memory() -> None:
     admission = Admission(max_images=10, max_bytes=100)
     for number in range(100):
         with admission.reserve(f"key_{number}") as reservation:

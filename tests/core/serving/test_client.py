@@ -1,4 +1,4 @@
-"""The process that computes comes when it is needed, and again when it died."""
+"""The prediction process starts on demand, and again after it died."""
 
 import asyncio
 from pathlib import Path
@@ -24,7 +24,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(_env_file=None, data_dir=tmp_path)
 
 
-def test_a_process_that_cannot_start_is_said(
+def test_a_process_that_cannot_start_fails_the_request(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serving = Serving(settings)
@@ -38,10 +38,10 @@ def test_a_process_that_cannot_start_is_said(
     assert not serving._pending
 
 
-def test_a_process_that_dies_over_and_over_is_said(
+def test_a_process_that_dies_repeatedly_fails_the_request(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything open is sent twice at most."""
+    """Each pending message is sent at most twice."""
     monkeypatch.setattr("app.core.serving.client._RESTART_SECONDS", 0.01)
     serving = Serving(settings)
     started = []
@@ -59,7 +59,7 @@ def test_a_process_that_dies_over_and_over_is_said(
     assert len(started) == 2
 
 
-def test_what_is_wrong_with_a_model_reaches_all_who_asked(settings: Settings) -> None:
+def test_a_load_error_reaches_all_requests(settings: Settings) -> None:
     serving = Serving(settings)
 
     async def ask() -> list[object]:

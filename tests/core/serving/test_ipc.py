@@ -1,4 +1,4 @@
-"""Whole messages, whatever the pieces in which they arrive."""
+"""Messages are complete, whatever the chunks in which they arrive."""
 
 import asyncio
 import socket
@@ -14,7 +14,7 @@ _MESSAGES = [("a", 1), ("b", b"x" * 300_000), (), ("c", None)]
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 100_000, 10**9])
-def test_pieces_of_any_size(size: int) -> None:
+def test_chunks_of_any_size(size: int) -> None:
     received: list[Any] = []
     channel = IpcChannel(received.append, lambda _: None)
     sent = b"".join(map(pack, _MESSAGES[:1] if size == 1 else _MESSAGES))
@@ -23,8 +23,8 @@ def test_pieces_of_any_size(size: int) -> None:
     assert received == (_MESSAGES[:1] if size == 1 else _MESSAGES)
 
 
-def test_there_and_back_more_than_a_socket_holds() -> None:
-    """The side that computes reads and answers in its own time."""
+def test_round_trip_of_more_than_a_socket_buffers() -> None:
+    """The prediction process reads and replies at its own pace."""
     ours, theirs = socket.socketpair()
     received: list[Any] = []
     many = 20

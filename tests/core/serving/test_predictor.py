@@ -1,4 +1,4 @@
-"""The side that computes: batches, sharing, loading, unloading, deadlines, bad images."""
+"""The predictor: batches, shared backbones, loading, unloading, deadlines, bad images."""
 
 import threading
 import time
@@ -87,12 +87,12 @@ def _request(
 
 
 def _make_impatient(predictor: Predictor) -> None:
-    """Now every model counts as idle."""
+    """Makes every model count as idle."""
     predictor._settings = predictor._settings.model_copy(update={"predict_idle_seconds": 0.0})
     predictor._models._idle_seconds = 0.0
 
 
-def test_a_crowd_gets_what_each_would_get_alone(
+def test_concurrent_requests_get_the_results_of_single_requests(
     make_predictor: MakePredictor, replies: Replies
 ) -> None:
     predictor, model = make_predictor(), files("m")
@@ -104,7 +104,7 @@ def test_a_crowd_gets_what_each_would_get_alone(
     np.testing.assert_allclose(answers, expected(data, model), atol=1e-5)
 
 
-def test_those_who_wait_share_batches(
+def test_waiting_requests_share_batches(
     make_predictor: MakePredictor, loader: Loader, replies: Replies
 ) -> None:
     predictor, model = make_predictor(), files("m")
@@ -132,9 +132,7 @@ def test_one_request_of_many_images_keeps_their_order(
     np.testing.assert_allclose(probabilities(replies.wait(1)[1]), expected(data, model), atol=1e-5)
 
 
-def test_bad_images_get_an_error_in_their_place(
-    make_predictor: MakePredictor, replies: Replies
-) -> None:
+def test_bad_images_get_an_error_entry(make_predictor: MakePredictor, replies: Replies) -> None:
     predictor, model = make_predictor(max_image_bytes=10_000), files("m")
     data = [png(0), b"no image", png(1), b"", b"x" * 10_001]
     predictor.handle(_request(1, model, *data))
@@ -147,7 +145,7 @@ def test_bad_images_get_an_error_in_their_place(
     assert isinstance(found[2].outcomes[0], ImageRejected)  # type: ignore[union-attr]
 
 
-def test_images_that_cost_too_much_get_an_error_and_the_others_answers(
+def test_images_that_are_too_expensive_get_an_error_entry(
     make_predictor: MakePredictor, replies: Replies
 ) -> None:
     predictor, model = make_predictor(), files("m")
@@ -219,7 +217,7 @@ def test_features_need_no_backbone(make_predictor: MakePredictor, replies: Repli
     np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-5)
 
 
-def test_what_comes_too_late_is_not_computed(
+def test_requests_after_their_deadline_are_not_computed(
     make_predictor: MakePredictor, loader: Loader, replies: Replies
 ) -> None:
     predictor, model = make_predictor(), files("m")
@@ -245,7 +243,7 @@ def test_a_model_that_cannot_be_loaded(make_predictor: MakePredictor, replies: R
     assert any(isinstance(message, LoadFailed) for message in replies.all)
 
 
-def test_answers_go_on_while_another_model_is_loaded(
+def test_predictions_continue_while_another_model_loads(
     make_predictor: MakePredictor, loader: Loader, replies: Replies
 ) -> None:
     predictor = make_predictor()
@@ -259,7 +257,7 @@ def test_answers_go_on_while_another_model_is_loaded(
     assert isinstance(replies.wait(2)[2], PredictResult)
 
 
-def test_the_least_used_model_makes_room(
+def test_the_least_recently_used_model_is_unloaded(
     make_predictor: MakePredictor, loader: Loader, replies: Replies
 ) -> None:
     predictor = make_predictor(predict_cache_bytes=1)
@@ -271,7 +269,7 @@ def test_the_least_used_model_makes_room(
     assert [(message.model.folder, message.reason) for message in dropped][:1] == [("a", "space")]
 
 
-def test_a_model_that_nobody_asks_for_is_unloaded(
+def test_an_idle_model_is_unloaded(
     make_predictor: MakePredictor, replies: Replies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(predictors, "_IDLE_CHECK_SECONDS", 0.05)
@@ -288,7 +286,7 @@ def test_a_model_that_nobody_asks_for_is_unloaded(
     assert isinstance(replies.wait(2)[2], PredictResult)
 
 
-def test_what_computes_is_told(make_predictor: MakePredictor, replies: Replies) -> None:
+def test_loaded_reports_the_backend(make_predictor: MakePredictor, replies: Replies) -> None:
     predictor, model = make_predictor(), files("m")
     predictor.handle(LoadModel(model=model))
     loaded = replies.wait_for(Loaded)
@@ -300,7 +298,7 @@ def test_what_computes_is_told(make_predictor: MakePredictor, replies: Replies) 
     )
 
 
-def test_many_threads_may_request(make_predictor: MakePredictor, replies: Replies) -> None:
+def test_requests_from_many_threads(make_predictor: MakePredictor, replies: Replies) -> None:
     predictor, model = make_predictor(), files("m")
 
     def ask(first: int) -> None:

@@ -1,4 +1,4 @@
-"""An API process that takes over from another has loaded what people ask for."""
+"""A new API process loads the models in use before it is ready."""
 
 from collections.abc import Callable
 
@@ -42,14 +42,14 @@ def _loaded(api: TestClient) -> list[str]:
     return [loaded["model"]["name"] for loaded in api.get("/v1/serving").json()["data"]]
 
 
-def test_what_is_asked_for_is_written_down(trained: Json, runtime: Runtime) -> None:
+def test_a_prediction_records_the_version_as_served(trained: Json, runtime: Runtime) -> None:
     assert _served_at(runtime) is None
     answer = trained["client"].post("/v1/models/colors:predict", files=_IMAGE)
     assert answer.status_code == 200
     wait_until(lambda: _served_at(runtime))
 
 
-def test_another_process_is_ready_once_it_has_loaded_that(
+def test_a_new_process_is_ready_after_loading_the_models_in_use(
     runtime: Runtime, start_another: Callable[[], TestClient]
 ) -> None:
     _set_served(runtime, 60.0)
@@ -64,7 +64,7 @@ def test_another_process_is_ready_once_it_has_loaded_that(
     assert api.app.state.serving._running.process is process  # type: ignore[attr-defined]
 
 
-def test_what_nobody_asked_for_lately_is_not_loaded(
+def test_models_that_are_not_in_use_are_not_loaded(
     runtime: Runtime, start_another: Callable[[], TestClient]
 ) -> None:
     _set_served(runtime, runtime.settings.predict_idle_seconds + 60)
@@ -73,7 +73,7 @@ def test_what_nobody_asked_for_lately_is_not_loaded(
     assert _loaded(api) == []
 
 
-def test_a_damaged_one_keeps_nobody_from_being_ready(
+def test_a_damaged_model_does_not_block_readiness(
     runtime: Runtime, start_another: Callable[[], TestClient]
 ) -> None:
     _set_served(runtime, 60.0)
