@@ -101,10 +101,10 @@ def _write_rows(session: Session, path: Path, counts: dict[str, int], progress: 
 def _queue_again(session: Session) -> None:
     """Queues running jobs; a new fence invalidates writes of their workers elsewhere."""
     running = session.scalars(select(Job.id).where(Job.status == "running")).all()
-    free = {"lease_until": 0.0, "worker": None, "notify_at": 0.0, "notifications": 0}
-    raised = {"fence": Job.fence + 1, "version": Job.version + 1}
-    held = update(Job).execution_options(synchronize_session=False)
-    session.execute(held.where(Job.status == "cancelling").values(**free, **raised))
+    unclaimed = {"lease_until": 0.0, "worker": None, "notify_at": 0.0, "notifications": 0}
+    incremented = {"fence": Job.fence + 1, "version": Job.version + 1}
+    jobs = update(Job).execution_options(synchronize_session=False)
+    session.execute(jobs.where(Job.status == "cancelling").values(**unclaimed, **incremented))
     session.execute(
         jobs.where(Job.status == "running").values(
             status="queued", queued_at=db_now(), **unclaimed, **incremented

@@ -48,7 +48,7 @@ def test_without_any_key_everything_is_allowed(cache: ApiKeyCache) -> None:
 
 
 def test_the_first_key_makes_keys_required(any_runtime: Runtime, cache: ApiKeyCache) -> None:
-    assert cache.authenticate(None) is ANYONE
+    assert cache.authenticate(None) is ANONYMOUS
     key_id, text = make_key(any_runtime)
     cache.clear()
     with pytest.raises(Unauthorized):
