@@ -1,10 +1,10 @@
 """Watches a job: server-sent events, resumed after interruptions, or polling."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 import httpx
+from httpx_sse import EventSource
 
 from temi_client.errors import ApiError
 from temi_client.models.jobs import Job
@@ -14,30 +14,6 @@ from temi_client.transport import api_error
 _READ_TIMEOUT_SECONDS = 60.0
 _RECONNECT_SECONDS = 1.0
 _MAX_EMPTY_STREAMS = 3
-
-
-@dataclass(frozen=True)
-class Event:
-    data: str
-    id: str | None = None
-
-
-def parse_events(lines: Iterable[str]) -> Iterator[Event]:
-    """Yields the events of a text/event-stream; drops an incomplete event at the end."""
-    data: list[str] = []
-    event_id: str | None = None
-    for line in lines:
-        if not line:
-            if data:
-                yield Event("\n".join(data), event_id)
-            data = []
-            continue
-        field, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if field == "data":
-            data.append(value)
-        elif field == "id":
-            event_id = value
 
 
 class JobWatcher:
@@ -78,7 +54,7 @@ class JobWatcher:
             if not response.is_success:
                 response.read()
                 raise api_error(response)
-            for event in parse_events(response.iter_lines()):
+            for event in EventSource(response).iter_sse():
                 self._last_id = event.id or self._last_id
                 yield Job.model_validate_json(event.data)
 

@@ -5,11 +5,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from temi_client import ApiError, ServiceUnreachable, TemiClient
-from temi_client.events import Event, parse_events
 from tests.client.fake_service import job
 
 PROBLEM = {
@@ -132,14 +129,3 @@ def test_a_body_is_sent_whole_on_every_attempt(tmp_path: Path) -> None:
     assert [request.content for request in requests] == [b"archive", b"archive"]
     assert requests[0].headers["content-type"] == "application/gzip"
     assert requests[0].url.params["name"] == "a"
-
-
-def test_event_streams() -> None:
-    lines = [": ping", "", "id: 1", "event: status", "data: a", "data:b", "", "data: cut off"]
-    assert list(parse_events(lines)) == [Event("a\nb", "1")]
-
-
-@given(st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1)))
-def test_parsed_events_equal_the_sent_texts(texts: list[str]) -> None:
-    lines = [line for text in texts for line in (f"data: {text}", "")]
-    assert [event.data for event in parse_events(lines)] == texts
