@@ -1,4 +1,4 @@
-"""Run a function in a process that the kernel keeps to the memory and time that are promised.
+"""Runs a function in a process with the documented limits of memory and time, set in the kernel.
 
 `python -m tests.bounded MODULE:FUNCTION ARGUMENT...` prints what the function returns.
 """

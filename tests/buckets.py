@@ -1,4 +1,4 @@
-"""Buckets of a test's own in an S3-compatible store."""
+"""New buckets in an S3-compatible store, for tests."""
 
 from typing import Any
 from uuid import uuid4
@@ -12,7 +12,7 @@ any_storage = pytest.mark.parametrize("storage_settings", ["folder", "bucket"], 
 
 
 def s3_client(url: str) -> Any:
-    """Another way in than the service's own."""
+    """A client that is independent of the service."""
     import boto3  # takes as long to load as everything else together
 
     return boto3.client(

@@ -1,4 +1,4 @@
-"""Run a command beside processes that do nothing but keep the processors busy.
+"""Runs a command while other processes keep the CPUs busy.
 
     python -m tests.busy [--loops 4] [--hours 3] command ...
 
@@ -26,7 +26,7 @@ while time.monotonic() < end:
 
 @contextmanager
 def busy(loops: int, seconds: float) -> Iterator[list[int]]:
-    """Ids of the processes that keep the machine busy meanwhile."""
+    """Starts busy processes for the block; returns their ids."""
     started: list[subprocess.Popen[bytes]] = []
     try:
         for _ in range(loops):

@@ -1,4 +1,4 @@
-"""Fixtures that several rooms share: settings, databases, servers, the API."""
+"""Shared fixtures: settings, databases, servers, the API."""
 
 import gc
 import os
@@ -69,7 +69,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first: at the end all processes have something to do."""
+    """Long tests run first, so that all processes are busy to the end."""
     items.sort(key=lambda item: not _is_long(item))  # the order within is kept
 
 
@@ -108,7 +108,7 @@ def pytest_terminal_summary(
 
 @pytest.fixture
 def promises(request: pytest.FixtureRequest) -> Iterator[Promises]:
-    """The rows that a test adds to the table of what is promised."""
+    """The rows that a test adds to the table of promises."""
     found = Promises(request.node)
     yield found
     found.close()
@@ -124,7 +124,7 @@ def _no_settings_of_the_shell() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _nothing_stays() -> Iterator[None]:
-    """What a process remembers does not reach the next test."""
+    """Resets the global state of the process after each test."""
     get_settings.cache_clear()
     umask = users_umask()
     yield
@@ -139,7 +139,7 @@ def _nothing_stays() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """Address of a real PostgreSQL server, without a database's name."""
+    """URL of a real PostgreSQL server, without a database."""
     with run_postgres() as url:
         yield url
 
@@ -152,7 +152,7 @@ def redis_server() -> Iterator[str]:
 
 @pytest.fixture
 def redis_url(redis_server: str) -> str:
-    """Empty: messages that an earlier test has left would be taken for the test's own."""
+    """An empty Redis: messages of earlier tests must not reach this one."""
     with redis.Redis.from_url(redis_server) as client:
         client.flushall()
     return redis_server
@@ -160,7 +160,7 @@ def redis_url(redis_server: str) -> str:
 
 @pytest.fixture(scope="session")
 def s3_url() -> Iterator[str]:
-    """Address of an S3-compatible store without any bucket."""
+    """URL of an S3-compatible store without buckets."""
     with run_s3() as url:
         yield url
 
@@ -294,7 +294,7 @@ def client(make_client: MakeClient, settings: Settings) -> TestClient:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte."""
+    """A file system of 1 MB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]

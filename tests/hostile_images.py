@@ -49,7 +49,7 @@ def deep_png(side: int) -> bytes:
 
 
 def webp_claiming(width: int, height: int) -> bytes:
-    """Lossless, of one color: the size is in the header, and nearly nothing follows."""
+    """Lossless and of one color: a large size in the header, and few bytes of data."""
     out = io.BytesIO()
     Image.new("RGB", (16, 16)).save(out, "WEBP", lossless=True)
     data = bytearray(out.getvalue())

@@ -18,7 +18,7 @@ SECONDS = 60.0  # within which anything is expected on a busy machine
 
 
 class RawClient:
-    """Bytes to and from the server, as no HTTP library would send them."""
+    """A raw connection, for requests that no HTTP library would send."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -32,7 +32,7 @@ class RawClient:
         return opened
 
     def ask(self, data: bytes) -> bytes:
-        """All that is answered until the server closes the connection."""
+        """The response until the server closes the connection."""
         return read_all(self.connect(data))
 
     def get(self, path: str, *headers: str) -> bytes:

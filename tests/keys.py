@@ -7,7 +7,7 @@ from app.core.runtime import Runtime
 
 
 def make_key(runtime: Runtime, **options: Any) -> tuple[str, str]:
-    """Its id and its text."""
+    """Creates a key; returns its id and its text."""
     with runtime.db.write() as session:
         key, text = create_key(
             session, **{"tenant": "a", "name": "x", "scopes": ["read"], **options}

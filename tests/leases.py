@@ -1,4 +1,4 @@
-"""The times of workers under test, and the end of a lease as a test wants it.
+"""Lease times of workers in tests, and forced expiry of leases.
 
 A live worker keeps its lease on a busy machine, too; a test whose subject is the end
 of a lease puts that end into the past instead of waiting for the clock.
@@ -15,7 +15,7 @@ LONG_LEASES = {"lease_seconds": 600.0, "self_kill_seconds": 500.0}
 
 
 def expire_lease(db: Database, job_id: str) -> None:
-    """As if the job's worker had been silent for a whole lease; one that is alive renews it."""
+    """Sets the job's lease to expired; a live worker renews it."""
 
     def expire() -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Small but whole model versions: a manifest with all fields, and a head of random weights."""
+"""Small model versions: a manifest with all fields, and a head of random weights."""
 
 import hashlib
 import json
@@ -67,7 +67,7 @@ def small_files(manifest: dict[str, Any], seed: int = 0) -> dict[str, bytes]:
 
 
 def write_files(storage: Storage, folder: str, files: dict[str, bytes]) -> dict[str, str]:
-    """Returns what the registry notes of them."""
+    """Writes the files; returns their hashes for the registry."""
     for name, data in files.items():
         storage.write(f"{folder}/{name}", data)
     return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}

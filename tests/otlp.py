@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry spans, as small as it can be: it keeps what it is sent."""
+"""A minimal OpenTelemetry collector that keeps the spans it receives."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ class Collector:
     spans: list[Span] = field(default_factory=list)
 
     def wait(self, condition: Callable[[list[Span]], bool]) -> list[Span]:
-        """All spans, once the condition holds for them."""
+        """Waits until the condition holds; returns all spans."""
         wait_until(lambda: condition(list(self.spans)), details=lambda: str(self.spans))
         return list(self.spans)
 

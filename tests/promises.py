@@ -1,4 +1,4 @@
-"""What was promised, and what was reached: one row a figure."""
+"""Promised and measured values, one row each."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Row:
 
 @dataclass
 class Promises:
-    """The rows of one scenario: each is written down before it is judged."""
+    """The rows of one scenario; each is recorded before it is checked."""
 
     node: pytest.Item
     reported: bool = False
@@ -33,7 +33,7 @@ class Promises:
         self.keep_all(Row(promise, asked, reached, kept))
 
     def keep_all(self, *rows: Row) -> None:
-        """All of them are written down, even if one was not kept."""
+        """Records all of them, even if one was not met."""
         for row in rows:
             self._write_down(row)
         broken = [row for row in rows if not row.kept]
@@ -46,13 +46,13 @@ class Promises:
             self._write_down(Row(self.node.name, "a figure", "none: it ended early", kept=False))
 
     def _write_down(self, row: Row) -> None:
-        """Where it also reaches the summary if scenarios run in several processes."""
+        """Stores the rows where the summary finds them, also with several processes."""
         self.reported = True
         self.node.user_properties.append((_PROPERTY, list(row.cells)))
 
 
 def rows_of(reports: Iterable[pytest.TestReport]) -> list[Any]:
-    """What all scenarios have written down, in the order of their files."""
+    """The rows of all scenarios, in the order of their files."""
     ended = sorted((r for r in reports if r.when == "teardown"), key=lambda r: r.location)
     return [cells for r in ended for name, cells in r.user_properties if name == _PROPERTY]
 

@@ -33,7 +33,7 @@ _ports_given: set[int] = set()
 
 
 def free_port() -> int:
-    """A port that nothing listens at, and that this function gives only once in a process.
+    """A free port; this function returns a port only once in a process.
 
     It is none of those that the system gives to connections: between the answer and its use such a
     port may be taken by any connection of any process, and a client that waits for a server
@@ -64,7 +64,7 @@ def _first_of_connections() -> int:
 
 
 class Server:
-    """A server of our own that can be stopped and started again, at its address, on its data."""
+    """A server process that can be stopped and restarted with the same address and data."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Returns when it takes connections."""
+        """Starts it; returns when it accepts connections."""
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 self._command,
@@ -110,7 +110,7 @@ class Server:
         return True
 
     def stop(self, number: int = signal.SIGQUIT) -> None:
-        """At once: PostgreSQL takes this signal as an order to end like in a crash."""
+        """Stops at once: PostgreSQL treats this signal like a crash."""
         assert self._process is not None
         self._process.send_signal(number)
         try:
@@ -134,7 +134,7 @@ class Server:
 
 @contextmanager
 def run_postgres() -> Iterator[str]:
-    """The address of a PostgreSQL server, up to the name of the database."""
+    """The URL of a PostgreSQL server, without a database."""
     with start_postgres() as server:
         yield server.url
 
@@ -196,7 +196,7 @@ def start_redis() -> Iterator[Server]:
 
 @contextmanager
 def run_s3() -> Iterator[str]:
-    """The address of an S3-compatible store that keeps everything in memory."""
+    """The URL of an S3-compatible store in memory."""
     port = free_port()
     with (
         _folder() as folder,
@@ -213,7 +213,7 @@ def run_s3() -> Iterator[str]:
 
 @contextmanager
 def frozen(url: str) -> Iterator[None]:
-    """The server at this address, stopped in its tracks: it takes connections and says nothing."""
+    """Freezes the server at this address: it accepts connections and does not respond."""
     port = urlsplit(url).port
     family = [
         process
@@ -232,7 +232,7 @@ def frozen(url: str) -> Iterator[None]:
 
 
 def _postgres_binaries(folder: Path, user: str | None) -> Path:
-    """Where PostgreSQL's programs are: in the Python package, else on the machine."""
+    """The folder of PostgreSQL's programs: in the Python package, or of the system."""
     candidates = [*_packaged_postgres(), *Path("/usr/lib/postgresql").glob("*/bin")]
     if found := shutil.which("initdb"):
         candidates.append(Path(found).parent)

@@ -1,4 +1,4 @@
-"""What is written between tests stays out of the report, and is shown when a test has failed.
+"""Output between tests is shown only if a test has failed.
 
 Threads of servers, child processes and exit handlers may write when no test is running, and pytest
 captures nothing then. In the processes of pytest-xdist such lines go to a file instead of the
@@ -39,7 +39,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """A process of pytest-xdist has ended; without its output if it died."""
+    """A process of pytest-xdist has ended; a crashed one has no output."""
     output = getattr(node, "workeroutput", {}).get("stray_output", "")
     if output.strip():
         node.config.stash[_gathered][node.gateway.id] = output

@@ -1,4 +1,4 @@
-"""Lines that are written while no test runs reach the terminal only if a test has failed."""
+"""Output between tests is shown only if a test has failed."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A small model, trained once in each process of the tests; fixtures for all of them."""
+"""A small model that is trained once per test process, and its fixtures."""
 
 import shutil
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class TrainedData:
 
 @pytest.fixture(scope="session")
 def trained_data(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> TrainedData:
-    """A data folder with a dataset of three colors and a model over it; copy it, do not use it."""
+    """A data folder with a dataset of three colors and a model; use a copy."""
     folder = tmp_path_factory.mktemp("trained-data")
     shutil.copy(sqlite_template, folder / "temi.db")
     settings = _settings(folder)
@@ -47,7 +47,7 @@ def trained_data(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory, trained_data: TrainedData) -> Iterator[Json]:
-    """A model over three colors, served by an API in this process; its data outlive each test."""
+    """An API in this process with a model of three colors; its data is shared by all tests."""
     folder = tmp_path_factory.mktemp("trained")
     shutil.copytree(trained_data.folder, folder, dirs_exist_ok=True)
     settings = _settings(folder)

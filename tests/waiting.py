@@ -1,8 +1,8 @@
-"""Waiting for what happens sooner or later: no test depends on how fast or busy the machine is.
+"""Waits for conditions, so that no test depends on the speed of the machine.
 
-Every limit here is only a guard against waiting without end, and far more than a busy machine
-takes. A test that needs something to have happened waits for it with `wait_until`; durations are
-measured by benchmarks and by `make chaos` alone.
+Limits here only prevent waiting forever, and are far above the times of a busy machine. A test that
+needs something to have happened waits for it with `wait_until`; durations are measured by
+benchmarks and by `make chaos` alone.
 """
 
 import subprocess
@@ -40,14 +40,14 @@ def wait_until(
 
 
 def join(*threads: threading.Thread) -> None:
-    """Wait for their ends."""
+    """Waits until they have ended."""
     for thread in threads:
         thread.join(LONG_SECONDS)
         assert not thread.is_alive(), f"{thread.name}: not ended within {LONG_SECONDS:.0f} s"
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Whether or not its parent has taken note of it."""
+    """Also if its parent has not waited for it."""
     try:
         return bool(process.status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -61,7 +61,7 @@ def wait_for_ends(processes: Iterable[psutil.Process]) -> None:
 
 
 def end(process: "subprocess.Popen[bytes] | psutil.Popen") -> None:
-    """Ask it to stop, and kill it if it does not."""
+    """Terminates it, and kills it if it does not end."""
     process.terminate()
     try:
         process.wait(LONG_SECONDS)

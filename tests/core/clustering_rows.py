@@ -100,7 +100,7 @@ def save_features(
 def edit(
     runtime: Runtime, stored: Stored, operation: Operation, revision: int | None = None
 ) -> ClusteringOperation:
-    """As the API does it; at any revision if none is named."""
+    """Applies an operation like the API; at any revision if none is given."""
     revisions = None if revision is None else {revision}
     if isinstance(operation, Split):
         plan = plan_split(
@@ -121,7 +121,7 @@ def edit(
 
 
 def places(runtime: Runtime, stored: Stored) -> dict[str, int]:
-    """Where each image is now."""
+    """The cluster of each image."""
     with runtime.db.read() as session:
         rows = session.execute(
             select(Assignment.image_id, Assignment.cluster_id).where(
@@ -132,7 +132,7 @@ def places(runtime: Runtime, stored: Stored) -> dict[str, int]:
 
 
 def clusters(runtime: Runtime, stored: Stored) -> dict[int, tuple[str, bool]]:
-    """Label and activity; on the way, that sizes and means are right."""
+    """Labels and states of the clusters; also checks sizes and means."""
     where = places(runtime, stored)
     with runtime.db.read() as session:
         rows = session.scalars(

@@ -1,4 +1,4 @@
-"""What workers and users do to a job, one transaction each."""
+"""Steps of workers and users on a job, one transaction each."""
 
 from app.core.jobs import lifecycle as jobs
 from app.core.jobs.lifecycle import Progress

@@ -1,4 +1,4 @@
-"""Clusterings put straight into the tables, with any history."""
+"""Inserts clusterings with any history into the tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from app.core.runtime import Runtime
 
 @dataclass(frozen=True)
 class State:
-    """A clustering at a revision: the place of each image, label and activity of each cluster."""
+    """A clustering at a revision: the cluster of each image, label and state of each cluster."""
 
     places: tuple[int, ...]
     clusters: dict[int, tuple[str, bool]]
@@ -56,7 +56,7 @@ def add_images(runtime: Runtime, count: int, **columns: Any) -> Dataset:
 
 
 def store_history(runtime: Runtime, dataset_id: str, states: Sequence[State]) -> Clustering:
-    """The last state as the present, and each step to it as an operation."""
+    """Stores the last state as the current one, and each step as an operation."""
     last = states[-1]
     clustering = Clustering(
         id=new_id("cl"),

@@ -1,4 +1,4 @@
-"""What a migration may do while the release before it still runs.
+"""Rules for migrations while the previous release still runs.
 
 After 0001 a migration only adds. What it takes away waits for a later release, whose migration
 says in `CONTRACTS` which release has stopped using it.
@@ -14,7 +14,7 @@ from sqlalchemy import Engine, inspect
 
 @dataclass(frozen=True)
 class Shape:
-    """A table as far as older code can notice."""
+    """The properties of a table that older code depends on."""
 
     columns: dict[str, tuple[str, bool, bool]]  # type, nullable, has a default
     unique: frozenset[tuple[str, ...]]
@@ -48,7 +48,7 @@ def _shape(found: Any, table: str) -> Shape:
 
 
 def breaks(before: Schema, after: Schema) -> list[str]:
-    """What code that knows the tables as they were would stumble over."""
+    """Changes that break code of the previous release."""
     problems = [f"table {name} is missing" for name in before.keys() - after.keys()]
     for name in before.keys() & after.keys():
         problems += [f"{name}: {problem}" for problem in _table_breaks(before[name], after[name])]
@@ -79,7 +79,7 @@ _ADD = re.compile(r"ALTER TABLE \"?(\w+).*ADD CONSTRAINT", re.I | re.S)
 
 
 def long_locks(statements: list[str], before: Schema) -> list[str]:
-    """Statements that keep a table of PostgreSQL closed for as long as it is large."""
+    """Statements that lock a table of PostgreSQL for a time that grows with its size."""
     problems = []
     for statement in statements:
         index, constraint = _INDEX.match(statement), _ADD.match(statement)
@@ -91,6 +91,6 @@ def long_locks(statements: list[str], before: Schema) -> list[str]:
 
 
 def is_contract(migration: ModuleType) -> bool:
-    """It names the release that stopped using what it takes away."""
+    """Whether it names the release that stopped using what it removes."""
     named = getattr(migration, "CONTRACTS", None)
     return isinstance(named, str) and bool(named)

@@ -1,4 +1,4 @@
-"""The check names the part that is wrong, and only that, and never hangs with it."""
+"""Health checks report the failing part, and do not hang."""
 
 import asyncio
 from pathlib import Path

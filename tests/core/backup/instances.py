@@ -1,4 +1,4 @@
-"""Two instances: one that is full, and an empty one to restore into."""
+"""Instances with data to back up, and empty ones to restore into."""
 
 import json
 import shutil
@@ -48,7 +48,7 @@ def fill(runtime: Runtime) -> SmallService:
 
 
 def rows(runtime: Runtime, *beside: str) -> dict[str, list[str]]:
-    """All rows of all tables that travel, in a form that two databases share."""
+    """All rows of the tables of a backup, in a form that is equal for both databases."""
     with runtime.db.read() as session:
         return {
             table.name: sorted(

@@ -1,4 +1,4 @@
-"""What was backed up is there again, on the same database or the other one."""
+"""A restored backup has the same rows and files, on the same or another database."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A backup that is made while others write is one moment of the instance, not a mixture."""
+"""A backup that is created during writes is a consistent snapshot."""
 
 import threading
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_a_backup_under_load_is_one_snapshot(
 
 
 def _check_whole(runtime: Runtime) -> None:
-    """What transactions keep together is together, and every row has its files."""
+    """Rows of one transaction are complete, and every row has its files."""
     with runtime.db.read() as session:
         for dataset in session.scalars(select(Dataset)):
             images = select(func.count()).where(Image.dataset_id == dataset.id)

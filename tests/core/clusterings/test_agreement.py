@@ -1,4 +1,4 @@
-"""Agreement from counts is what scipy and scikit-learn find from the images themselves."""
+"""Agreement from counts equals that of scipy and scikit-learn from the images."""
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ def _overlap(left: Clusters, right: Clusters) -> Overlap:
 
 
 def _best(left: Clusters, right: Clusters) -> int:
-    """Images that stay with the best matching, from the full table."""
+    """Images of the best matching, from the dense table."""
     table = np.zeros((left.max() + 1, right.max() + 1), dtype=np.int64)
     np.add.at(table, (left, right), 1)
     return int(table[linear_sum_assignment(table, maximize=True)].sum())

@@ -1,4 +1,4 @@
-"""What is on a contact sheet, and that nothing a cluster may hold stops it from being drawn."""
+"""The content of contact sheets, also for odd clusters."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""Plots are read in one go and drawn without the database, also by several threads at once."""
+"""Plots are drawn without the database, also by several threads at the same time."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -33,7 +33,7 @@ LABELS = st.sampled_from(["cats", "dogs", "", "cluster 0", "Ünïcode"])
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[State]:
-    """Any sequence of states: clusters appear, are renamed, retire; images go anywhere."""
+    """Any sequence of states: clusters are added, renamed, deactivated; images are moved."""
     count = draw(st.integers(1, 9))
     clusters = {n: (f"cluster {n}", True) for n in range(draw(st.integers(1, 3)))}
     states = []
@@ -144,7 +144,7 @@ def test_states_before_real_operations_can_be_read(any_runtime: Runtime) -> None
 
 
 def _snapshot(runtime: Runtime, clustering_id: str) -> tuple[list[LabeledImage], dict[int, str]]:
-    """What is there now."""
+    """The current state."""
     with runtime.db.read() as session:
         clustering = session.get_one(Clustering, clustering_id)
         view = open_revision(session, clustering)

@@ -1,4 +1,4 @@
-"""Clusterings as they are stored: everybody counted once, the surest first."""
+"""Rows of clusterings: sizes, and the order of images."""
 
 import pytest
 from sqlalchemy import func, select

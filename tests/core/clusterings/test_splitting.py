@@ -53,7 +53,7 @@ def test_similar_images_stay_together(any_runtime: Runtime, stored: Stored) -> N
 
 
 def test_rows_in_another_order_and_more_of_them(any_runtime: Runtime, stored: Stored) -> None:
-    """Rows of images that are in the dataset no more, or that another dataset has, too."""
+    """Rows of images that were deleted, or that another dataset has, too."""
     order = np.random.default_rng(1).permutation(40).tolist()
     kinds = [KINDS[position] if position < 12 else 7 for position in order]
     save_features(any_runtime, some_features(kinds), order)

@@ -1,4 +1,4 @@
-"""Every kind of image that people send: taken as it looks, or refused with the reason."""
+"""Images of all formats and modes: decoded, or refused with a reason."""
 
 import io
 import struct

@@ -1,4 +1,4 @@
-"""HEIF and AVIF, as phones take them."""
+"""HEIF and AVIF images of phones."""
 
 import io
 import struct

@@ -13,7 +13,7 @@ CLUSTERS = {0: "cats", 1: "dogs"}
 
 
 def row(number: int = 0, **fields: Any) -> LabeledImage:
-    """An image of cats, unless said otherwise."""
+    """A row of the cluster `cats` by default."""
     given: dict[str, Any] = {
         "image_id": f"img_{number}",
         "name": f"photos/{number}.png",
@@ -32,7 +32,7 @@ def row(number: int = 0, **fields: Any) -> LabeledImage:
 
 
 def with_file(folder: Path, shown: LabeledImage, color: str = "red") -> LabeledImage:
-    """The same row, of an image that is really there."""
+    """The same row with an image file."""
     data = png_bytes(color, (shown.width, shown.height))
     sha256 = hashlib.sha256(data).hexdigest()
     (folder / sha256).write_bytes(data)

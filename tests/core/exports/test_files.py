@@ -22,7 +22,7 @@ def clustering(any_runtime: Runtime) -> Clustering:
 
 
 def add_export(runtime: Runtime, clustering: Clustering, *, status: str = "succeeded") -> str:
-    """A file, its job, and its row if the job went well; returns the job's id."""
+    """Writes a file and its job, and its row if the job succeeded; returns the job's id."""
     with runtime.db.write() as session:
         dataset = session.get_one(Dataset, clustering.dataset_id)
         job = create_job(session, tenant="default", kind="export", dataset=dataset, config={})

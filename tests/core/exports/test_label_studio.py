@@ -15,7 +15,7 @@ CLUSTERS = {0: "cats", 1: 'a "<b>" & \u0007c', 2: "cats"}
 
 @pytest.fixture(scope="module")
 def sdk() -> Any:
-    """Label Studio's own models; they are written in an older manner than our warnings allow."""
+    """Label Studio's own models; they raise deprecation warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from label_studio_sdk import label_interface

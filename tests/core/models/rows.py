@@ -22,7 +22,7 @@ def add(runtime: Runtime, job_id: str | None, name: str = "cats", tenant: str = 
 
 
 def point(runtime: Runtime, alias: str, *versions: int, by: str | None = None) -> None:
-    """Move an alias of `cats` to each of these, one transaction a move."""
+    """Sets an alias of `cats` to each of these, one transaction each."""
     for version in versions:
         with runtime.db.write() as session:
             model = registry.get_model(session, "t", "cats", lock=True)
@@ -38,7 +38,7 @@ def roll_back(runtime: Runtime, alias: str, by: str | None = None) -> int:
 
 
 def changes(runtime: Runtime) -> list[tuple[int, str, str, int | None, int | None]]:
-    """Every move of every alias, oldest first."""
+    """All changes of all aliases, oldest first."""
     with runtime.db.read() as session:
         rows = session.scalars(select(ModelAliasChange).order_by(ModelAliasChange.number))
         return [(row.number, row.alias, row.kind, row.before, row.version) for row in rows]

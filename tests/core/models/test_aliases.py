@@ -1,4 +1,4 @@
-"""Aliases move, go back step by step, and every move is on record."""
+"""Aliases are set, rolled back and removed, and every change is recorded."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""Two versions side by side: what differs in them and in what they make of the same images."""
+"""Comparison of two versions: configuration, metrics and assignments."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def _version(runtime: Runtime, clustering_id: str | None, **manifest: Any) -> No
 
 
 def _cluster(runtime: Runtime, stored: Stored, places: list[int], version: int) -> Stored:
-    """Another clustering of the same images; those without a place are not in it."""
+    """Another clustering of the same images; images without a cluster are not in it."""
     with runtime.db.write() as session:
         clustering = Clustering(
             id=new_id("cl"),
@@ -79,7 +79,7 @@ def first(any_runtime: Runtime) -> Stored:
 
 @pytest.fixture
 def second(any_runtime: Runtime, first: Stored) -> Stored:
-    """That of version 2: the same groups under other numbers, but for two images."""
+    """The clustering of version 2: the same groups with other numbers, except for two images."""
     stored = _cluster(any_runtime, first, _RIGHT, version=2)
     _version(
         any_runtime,

@@ -24,7 +24,7 @@ NAMES = ("backbone.safetensors", "manifest.json", "model.safetensors")
 
 @pytest.fixture(scope="module")
 def contents() -> dict[str, bytes]:
-    """A version whose backbone was fine-tuned: all kinds of files that there are."""
+    """A version with a fine-tuned backbone, which has all kinds of files."""
     backbone = tiny_backbone(seed=1)
     manifest = small_manifest(3, backbone="tiny", weights_sha256=backbone.weights_hash)
     tuned = safetensors.torch.save(backbone_tensors(backbone))
@@ -38,7 +38,7 @@ def files(runtime: Runtime, contents: dict[str, bytes]) -> ModelFiles:
 
 @pytest.fixture
 def no_backbone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Damage is found before any backbone is asked for."""
+    """Damage is found before any backbone is loaded."""
 
     def load(*_: object) -> Backbone:
         raise AssertionError("a backbone was loaded for files that are damaged")
@@ -141,7 +141,7 @@ def test_loading_never_unpickles(
     name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Not even what is registered, hash and all."""
+    """Not even a registered file with a valid hash."""
     sprung = tmp_path / "sprung"
     trap = pickle.dumps(_Trap(sprung))
     pickle.loads(trap)

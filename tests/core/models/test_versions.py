@@ -1,4 +1,4 @@
-"""Model versions count up and are found by name, number and alias."""
+"""Numbers of model versions, and lookups by name, number and alias."""
 
 from concurrent.futures import ThreadPoolExecutor
 

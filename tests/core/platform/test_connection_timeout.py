@@ -44,7 +44,7 @@ def test_pooled_connections_recover_after_a_timeout(postgres_url: str) -> None:
 
 
 def _answers(db: Database) -> bool:
-    """Half a second for a statement may be too little on a busy machine."""
+    """Half a second for a statement may be too short on a busy machine."""
     try:
         with db.read() as session:
             return bool(session.scalar(text("SELECT 1")) == 1)
@@ -84,7 +84,7 @@ def test_a_stopped_writer_loses_its_locks(postgres_url: str) -> None:
 
 
 def test_the_lock_timeout_is_shorter_than_the_idle_timeout(postgres_url: str) -> None:
-    """A process that is stopped in several transactions would hold the row in each, in turn."""
+    """A process that is stopped in several transactions would lock the row in each, in turn."""
     db, impatient = (Database(postgres_url, idle_seconds=s) for s in (LONG_SECONDS, 2.0))
     with db.write() as session:
         session.execute(text("CREATE TABLE wanted (n int)"))

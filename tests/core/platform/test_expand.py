@@ -1,4 +1,4 @@
-"""Migrations run while the release before them still does: they add, and nothing is in the way."""
+"""Migrations run while the previous release runs: they only add, and do not block it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,7 +35,7 @@ _RELEASED = "0001"  # the tables of the first release
 
 
 def _scripts() -> list[Any]:
-    """From the first to the last that the rules are for."""
+    """All migrations that the rules apply to."""
     found = ScriptDirectory(str(migrations._SCRIPTS)).walk_revisions()
     return [script for script in reversed(list(found)) if script.revision > _RELEASED]
 
@@ -115,7 +115,7 @@ def _indexes(db: Database) -> set[str | None]:
 
 
 def test_code_of_the_previous_release_keeps_working(db: Database) -> None:
-    """It knows the tables as they were: it reads its rows, writes new ones, changes and deletes."""
+    """With the previous tables it reads, writes, changes and deletes rows."""
     migrations.upgrade(db, _RELEASED)
     old = MetaData()
     old.reflect(db.engine)
@@ -136,7 +136,7 @@ def test_code_of_the_previous_release_keeps_working(db: Database) -> None:
 
 
 def _row(table: Table, number: int) -> dict[str, Any]:
-    """The same value in every column of a type, so that what refers to something finds it."""
+    """The same value in every column of a type, so that foreign keys match."""
     return {column.name: _value(column.type, number) for column in table.columns}
 
 

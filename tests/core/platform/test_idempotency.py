@@ -1,4 +1,4 @@
-"""Same key and body: the same answer; another body: refused; still running: refused."""
+"""Idempotency keys: the same body gets the same response; another body is refused."""
 
 from typing import Any
 

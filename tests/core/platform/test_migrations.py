@@ -1,4 +1,4 @@
-"""The migrations and the tables say the same, on both databases, there and back."""
+"""Migrations create the tables of the code on both databases, and can be downgraded."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every list, filter, claim and export is read off an index: the short form of
+"""Every list, filter, claim and export uses an index: the short form of
 benchmarks/scale_database.py, which takes any size."""
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def own_postgres_url(postgres_server: str) -> Iterator[str]:
 def asked(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path
 ) -> Iterator[dict[str, Case]]:
-    """All cases on one of the databases, answered and explained."""
+    """All cases on one database, with their query plans."""
     url = None
     if request.param == "postgresql":
         url = request.getfixturevalue("own_postgres_url")

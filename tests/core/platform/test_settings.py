@@ -1,4 +1,4 @@
-"""Settings refuse what could not work, and are read from the environment."""
+"""Settings are read from the environment, and invalid values are refused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Off, tracing is not there at all; on without its packages, it says what to do."""
+"""Tracing: not imported if off; an error says what to install if packages are missing."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Edits of a clustering: what each does, what it leaves behind, and how it is taken back."""
+"""Operations on a clustering: their effect, their history, and undo."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -38,7 +38,7 @@ _LABELS = st.sampled_from(["a", "b", "Katzen", "ねこ"])
 
 
 class Picture(NamedTuple):
-    """Images to clusters, and the clusters in use to their names."""
+    """The cluster of each image, and the names of active clusters."""
 
     places: dict[str, int]
     labels: dict[int, str]
@@ -172,7 +172,7 @@ class Editing(RuleBasedStateMachine):
         assert self.now == self.history[0]
 
     def check_replay(self) -> None:
-        """Forward through the log: what each step found is what the steps before it made."""
+        """Replays the history: the recorded state before each step equals the replayed one."""
         operations, changes = self.log()
         where = dict(self.history[0].places)
         for operation in operations:
@@ -205,7 +205,7 @@ class Editing(RuleBasedStateMachine):
         return self.history[operation.revision - 1].places[change.image_id]
 
     def at(self, revision: int) -> Picture:
-        """By what was noted alone: the earliest later change says how it was."""
+        """The state by the recorded changes alone: the first later change decides."""
         operations, changes = self.log()
         where = dict(self.now.places)
         for change in reversed([c for c in changes if c.revision > revision]):
@@ -238,7 +238,7 @@ class Editing(RuleBasedStateMachine):
 
 @pytest.fixture
 def memory_runtime(sqlite_template: Path) -> Iterator[Runtime]:
-    """In memory as far as the machine can: each step commits, and a disk would have to sync."""
+    """In memory where possible: each step commits, and a disk would have to sync."""
     memory = Path("/dev/shm")
     with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         shutil.copy(sqlite_template, Path(folder) / "temi.db")

@@ -1,4 +1,4 @@
-"""Archives for the tests, and what is found in them."""
+"""Archives for the tests, and their members."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""Small archives that cost a careless reader gigabytes or hours."""
+"""Small archives that cost a simple reader gigabytes or hours."""
 
 import bz2
 import gzip
@@ -44,12 +44,12 @@ def pax_record(key: str, value: bytes) -> bytes:
 
 
 def claiming(size: int, name: str = "__MACOSX/skipped") -> bytes:
-    """A member that is passed over and says it is so large; nothing follows."""
+    """A skipped member that claims this size, without data."""
     return pax(pax_record("size", str(size).encode())) + tar_header(name, 0) + bytes(1024)
 
 
 def long_name(size: int) -> bytes:
-    """By GNU's way: a member that holds the name of the next one."""
+    """GNU format: a member with the name of the next one."""
     name = b"n" * size + b"\x00"
     header = tar_header("././@LongLink", len(name), tarfile.GNUTYPE_LONGNAME)
     return header + padded(name) + tar_header("n", 0) + bytes(1024)
@@ -77,7 +77,7 @@ def sparse_map(blocks: int) -> bytes:
 
 
 def sparse_size(size: int) -> bytes:
-    """A few bytes that become as many as it says, nearly all of them zeros."""
+    """A few bytes that expand to this size, nearly all zeros."""
     records = [("major", b"1"), ("minor", b"0"), ("name", b"a.png"), ("realsize", b"%d" % size)]
     head = b"".join(pax_record(f"GNU.sparse.{key}", value) for key, value in records)
     return pax(head) + tar_header("a.png", 512) + padded(b"1\n0\n1\n") + bytes(1024)
@@ -123,7 +123,7 @@ def overlapping_zip(count: int, size: int) -> bytes:
 
 
 def xz_of_window(size: int) -> bytes:
-    """A real tar whose decompressor wants a dictionary of this size."""
+    """A real tar whose decompressor needs a dictionary of this size."""
     filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 4096}]
     data = bytearray(lzma.compress(tar_header("a.png", 0) + bytes(1024), filters=filters))
     # the header of the block: its size, flags, the filter's id, size and dictionary, padding, CRC
@@ -143,7 +143,7 @@ def zstd_of_window(log: int) -> bytes:
 
 
 def empty_streams(kind: str, size: int) -> bytes:
-    """Nothing, compressed again and again."""
+    """Many empty compressed streams."""
     one = PACKERS[kind](b"")
     return one * (size // len(one))
 

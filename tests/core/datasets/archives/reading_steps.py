@@ -10,7 +10,7 @@ LIMITS = ArchiveLimits.of(Settings(_env_file=None))
 
 
 def check(path: str) -> str:
-    """The code with which an upload is refused while its sender waits, or `accepted`."""
+    """The error code of an upload that the request refuses, or `accepted`."""
     try:
         check_archive(Path(path), LIMITS)
     except ServiceError as error:
@@ -19,7 +19,7 @@ def check(path: str) -> str:
 
 
 def read(path: str) -> list[str]:
-    """What became of each member and, at the end, of the archive as a whole."""
+    """The result of each member, and at the end the error of the archive."""
     found: list[str] = []
     try:
         for member in read_members(Path(path), LIMITS):
@@ -33,5 +33,5 @@ def read(path: str) -> list[str]:
 
 
 def count(path: str) -> int:
-    """How many members could be read."""
+    """The number of members that could be read."""
     return sum(1 for member in read_members(Path(path), LIMITS) if member.read())

@@ -106,7 +106,7 @@ def test_deflate_64_is_refused(write: Write) -> None:
 
 
 def test_deflate_of_a_forged_size(write: Write) -> None:
-    """A gigabyte that its directory calls ten bytes: only the first block comes out."""
+    """A gigabyte with a directory size of ten bytes: only the first block is unpacked."""
     data = bytearray(attacks.zip_bomb(zipfile.ZIP_DEFLATED, 1024 * MiB))
     at = data.index(b"PK\x01\x02") + 24
     data[at : at + 4] = (10).to_bytes(4, "little")

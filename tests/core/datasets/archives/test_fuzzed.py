@@ -1,4 +1,4 @@
-"""A damaged archive is refused, or its damaged members are: nothing else is ever raised."""
+"""A damaged archive or its damaged members are refused; no other error is raised."""
 
 import tempfile
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Archives member by member: what is in them, and which members are left out."""
+"""Members of archives, and those that are skipped."""
 
 import io
 import tarfile
@@ -125,7 +125,7 @@ def test_duplicate_names_are_kept(write: Write) -> None:
 
 
 def test_a_name_in_another_encoding_becomes_text(write: Write) -> None:
-    """What comes out must be storable: a database takes neither half a character nor a zero."""
+    """Names must be storable: databases refuse unpaired surrogates and zeros."""
     data = tar_of({"caf\udce9.png": b"x"})
     (_, name, _), *_ = contents(write(data))
     assert name.startswith("caf")

@@ -1,4 +1,4 @@
-"""Archives that are refused: unsafe, damaged, or far larger than they look."""
+"""Archives that are refused: unsafe, damaged, or too large when unpacked."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""A program in the place of the one that decodes: what it does is the end of the image's bytes."""
+"""A decoder program for tests: the last bytes of the image say what it does."""
 
 import os
 import time

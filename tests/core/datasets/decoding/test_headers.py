@@ -1,4 +1,4 @@
-"""What is refused by its header alone, before any pixel is decoded."""
+"""Images that are refused by their headers, before any pixel is decoded."""
 
 import io
 
@@ -109,7 +109,7 @@ def test_expensive_jpegs_are_not_cheap(data: bytes) -> None:
 
 
 def test_a_second_size_is_not_cheap() -> None:
-    """Which one a decoder takes is its own decision."""
+    """Decoders differ in which one they use."""
     data = jpeg_bytes(size=(640, 480))
     frame = data.index(b"\xff\xc0")
     assert not is_cheap_jpeg(data[:frame] + data[frame : frame + 19] + data[frame:])

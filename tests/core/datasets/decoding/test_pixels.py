@@ -1,4 +1,4 @@
-"""Upright RGB a part at a time is what Pillow makes of the whole."""
+"""Upright RGB in parts equals Pillow's conversion of the whole image."""
 
 import numpy as np
 import pytest

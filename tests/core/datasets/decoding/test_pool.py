@@ -1,4 +1,4 @@
-"""Processes that decode: limits that hold, and processes that are replaced."""
+"""Decoder processes: their limits, and their replacement."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ def make_pool() -> Iterator[MakePool]:
 
 
 def _pid(pool: DecoderPool) -> int:
-    """Of the process that decoded this."""
+    """The id of the process that decoded the image."""
     return int(pool.inspect(png_bytes()).notes[0])
 
 
@@ -54,7 +54,7 @@ def _pid(pool: DecoderPool) -> int:
 def test_results_of_a_process_equal_those_in_process(
     make_pool: MakePool, format_: str, processes: int
 ) -> None:
-    """A small JPEG is decoded at once; to hand it over would take longer."""
+    """A small JPEG is decoded in this process, which is faster."""
     pool, square = make_pool(), CentralSquare(size=8, resize=10)
     data = image_bytes(format_, "navy", (200, 120))
     facts = pool.inspect(data)

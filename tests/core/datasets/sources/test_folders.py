@@ -1,4 +1,4 @@
-"""Folders of the server: what is found in them, and that nothing leads out."""
+"""Folders of the server: their files, and links that leave them."""
 
 import os
 from pathlib import Path
@@ -78,7 +78,7 @@ def test_a_link_out_of_the_folder_is_refused(root: Path) -> None:
 def _swap_after_check(
     monkeypatch: pytest.MonkeyPatch, path: Path, target: Path, *, back: bool
 ) -> None:
-    """As soon as a path was resolved, it leads elsewhere; with `back`, it did so before."""
+    """Replaces a path by a link after it was resolved; with `back`, also before."""
     real = os.path.realpath
 
     def resolve(asked: str, **options: bool) -> str:
@@ -114,7 +114,7 @@ def _swap_after_check(
 def test_a_path_that_becomes_a_link_after_it_was_checked(
     root: Path, monkeypatch: pytest.MonkeyPatch, swapped: str, back: bool
 ) -> None:
-    """Also if it led out before the check, and does so again after it."""
+    """Also if it left the folder before the check, and does again after it."""
     outside = root.parent / "outside"
     outside.mkdir()
     (outside / "1.jpg").write_bytes(b"secret")

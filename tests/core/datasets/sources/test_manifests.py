@@ -1,4 +1,4 @@
-"""Manifests: what they say of each image, and which line is wrong."""
+"""Manifests: labels and attributes of images, and errors with line numbers."""
 
 import io
 

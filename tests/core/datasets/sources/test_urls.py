@@ -71,7 +71,7 @@ def base(server: ThreadingHTTPServer) -> str:
 
 
 def _is_this(address: Address) -> bool:
-    """Stands for what is public elsewhere."""
+    """Allows the addresses of the test servers."""
     return str(address) == "127.0.0.1"
 
 
@@ -131,7 +131,7 @@ def test_a_redirect_is_checked_like_the_first_address(base: str, place: str) -> 
 def test_the_connection_uses_the_checked_address(
     monkeypatch: pytest.MonkeyPatch, server: ThreadingHTTPServer
 ) -> None:
-    """A name server that answers differently the second time gains nothing."""
+    """A DNS server that answers differently the second time has no effect."""
     answers, real = ["127.0.0.1", "127.0.0.2"], socket.getaddrinfo
 
     def rebinding(host: str, port: int, *rest: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Model files for tests: right ones, and any kind of wrong ones."""
+"""Model files for tests, valid and invalid."""
 
 import hashlib
 import io
@@ -11,7 +11,7 @@ from tests.model_files import small_files, small_manifest
 
 
 def parts(**manifest: Any) -> dict[str, bytes]:
-    """The members of a right file of three clusters, but for the checksums."""
+    """The members of a valid file of three clusters, without the checksums."""
     values = small_manifest(3, model={"name": "cats", "version": 7}) | manifest
     return small_files(small_manifest(3)) | {"manifest.json": json.dumps(values).encode()}
 

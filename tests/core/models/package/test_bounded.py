@@ -1,4 +1,4 @@
-"""No model file takes more than the promised memory and time before it is refused."""
+"""No model file takes more than the documented memory and time."""
 
 import json
 import struct

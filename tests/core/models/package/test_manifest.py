@@ -1,4 +1,4 @@
-"""A manifest holds every field, in a form that databases and answers can hold."""
+"""Manifests need every field, with values that can be stored."""
 
 import json
 from typing import Any

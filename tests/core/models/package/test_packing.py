@@ -1,4 +1,4 @@
-"""A version leaves as one file that says all, and comes in again as it was."""
+"""A version is packed into one file and unpacked unchanged."""
 
 import io
 import json

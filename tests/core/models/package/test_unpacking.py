@@ -1,4 +1,4 @@
-"""A right file becomes a version's files; of a wrong one nothing is trusted."""
+"""A valid file is unpacked; an invalid one is refused."""
 
 import hashlib
 import io
@@ -80,7 +80,7 @@ def test_a_truncated_file(tmp_path_factory: pytest.TempPathFactory, data: st.Dat
 def test_a_flipped_bit_is_found(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Or it was in a place that means nothing, such as a date: then all the rest is right."""
+    """Or it was in an unused field, such as a date: then all members are valid."""
     storage, whole = LocalStorage(tmp_path_factory.mktemp("flip")), bytearray(packed(parts()))
     whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     try:
@@ -124,7 +124,7 @@ def test_a_bomb(runtime: Runtime) -> None:
 
 
 def test_a_forged_size(runtime: Runtime) -> None:
-    """The directory says that a member is larger than the whole file."""
+    """The directory claims a member larger than the whole file."""
     data = bytearray(packed(parts()))
     entry = data.rindex(b"PK\x01\x02", 0, data.rindex(b"model.safetensors"))
     struct.pack_into("<LL", data, entry + 20, 900_000_000, 900_000_000)

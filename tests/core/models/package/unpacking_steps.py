@@ -11,7 +11,7 @@ unpacked = "unpacked"
 
 
 def unpack_file(path: str) -> str:
-    """The code and the detail with which it is refused, or that it was not."""
+    """Code and detail of the error, or `accepted`."""
     with tempfile.TemporaryDirectory() as folder, Path(path).open("rb") as file:
         try:
             unpack(file, LocalStorage(Path(folder)), "models/imp", None)
