@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from app.core.models.integrity import changed, read_verified, unreadable
+from app.core.models.files import changed, read_verified, unreadable
 from app.core.models.package import CHECKSUMS_FILE, ENDING, MANIFEST_FILE
 from app.core.platform.errors import StorageCorrupt
 from app.core.platform.tables import ModelVersion
