@@ -3,7 +3,7 @@
 import gc
 import os
 
-# Several processes share the processors: threads that wait in a loop would keep others from them.
+# Several processes share the CPUs: threads must not wait in busy loops.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import shutil
@@ -31,10 +31,9 @@ from app.core.platform.settings import Settings, get_settings
 from app.core.platform.tables import Base
 from app.core.runtime import Runtime
 from app.main import create_app
-from tests import stray_output
+from tests import promises, stray_output
 from tests.buckets import new_bucket
 from tests.leases import LONG_LEASES
-from tests.promises import Promises, as_markdown, as_text, rows_of
 from tests.servers import run_postgres, run_redis, run_s3
 from tests.waiting import PATIENT
 
@@ -45,36 +44,32 @@ MakeClient = Callable[..., TestClient]
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
-# Workers look often, and no lease runs out by itself.
+# Workers check often, and no lease expires.
 _TIMES = {"heartbeat_seconds": 0.3, "maintenance_seconds": 0.2, **LONG_LEASES}
 _LOCAL = "http://127.0.0.1"
-_BYTES_A_PROCESS = 3_000_000_000
-_MOST_PROCESSES = 8
-_LONG_ROOMS = ("chaos", "e2e")  # whole services, started and waited for
+_BYTES_PER_PROCESS = 3_000_000_000
+_MAX_PROCESSES = 8
+_LONG_FOLDERS = ("chaos", "e2e")  # they start whole services
 
 
 def pytest_configure(config: pytest.Config) -> None:
     from tests import trained  # it imports this file
 
-    for plugin in (stray_output, trained):
+    for plugin in (promises, stray_output, trained):
         config.pluginmanager.register(plugin)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """For `--numprocesses auto`: one more than there are processors, for many tests wait for other
-    processes; as many as the memory allows, for each loads torch, and so do services it starts."""
-    by_memory = psutil.virtual_memory().available // _BYTES_A_PROCESS
-    return max(1, min((os.cpu_count() or 1) + 1, by_memory, _MOST_PROCESSES))
+    """For `--numprocesses auto`: one more than CPUs, because many tests wait for other processes,
+    within the memory: each loads torch, and so do the services that it starts."""
+    by_memory = psutil.virtual_memory().available // _BYTES_PER_PROCESS
+    return max(1, min((os.cpu_count() or 1) + 1, by_memory, _MAX_PROCESSES))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests run first, so that all processes are busy to the end."""
-    items.sort(key=lambda item: not _is_long(item))  # the order within is kept
-
-
-def _is_long(item: pytest.Item) -> bool:
-    return any(f"/tests/{room}/" in item.path.as_posix() for room in _LONG_ROOMS)
+    items.sort(key=lambda item: item.path.parent.name not in _LONG_FOLDERS)  # stable
 
 
 def pytest_collection_finish() -> None:
@@ -92,30 +87,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--promises", type=Path, help="a file for their table, as Markdown")
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    reports = (report for found in terminalreporter.stats.values() for report in found)
-    rows = rows_of(report for report in reports if isinstance(report, pytest.TestReport))
-    if not rows:
-        return
-    terminalreporter.section("promises")
-    for line in as_text(rows):
-        terminalreporter.write_line(line)
-    if path := config.getoption("--promises"):
-        path.write_text(as_markdown(rows), encoding="utf-8")
-
-
-@pytest.fixture
-def promises(request: pytest.FixtureRequest) -> Iterator[Promises]:
-    """The rows that a test adds to the table of promises."""
-    found = Promises(request.node)
-    yield found
-    found.close()
-
-
 @pytest.fixture(autouse=True, scope="session")
-def _no_settings_of_the_shell() -> Iterator[None]:
+def _unset_shell_settings() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("TEMI_")]:
             patch.delenv(name)
@@ -123,7 +96,7 @@ def _no_settings_of_the_shell() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_stays() -> Iterator[None]:
+def _reset_process_state() -> Iterator[None]:
     """Resets the global state of the process after each test."""
     get_settings.cache_clear()
     umask = users_umask()
@@ -272,11 +245,11 @@ def running_api(settings: Settings, **options: Any) -> Iterator[TestClient]:
     """The API in this process; `options` are TestClient's."""
     before = tempfile.tempdir
     try:
-        # A service without a key answers to names of this machine only.
+        # A service without a key answers only to host names of this machine.
         with TestClient(create_app(settings), **{"base_url": _LOCAL, **options}) as api:
             yield api
     finally:
-        tempfile.tempdir = before  # the API had moved it
+        tempfile.tempdir = before  # the API changes it
 
 
 @pytest.fixture
@@ -299,7 +272,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("only root may mount a small disk; /dev/full stands in for it")
+        pytest.skip("only root may mount a small disk; other tests use /dev/full")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
 

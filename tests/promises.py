@@ -1,6 +1,6 @@
 """Promised and measured values, one row each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class Promises:
     def keep_all(self, *rows: Row) -> None:
         """Records all of them, even if one was not met."""
         for row in rows:
-            self._write_down(row)
+            self._record(row)
         broken = [row for row in rows if not row.kept]
         assert not broken, "; ".join(
             f"{r.promise}: {r.asked} was asked, {r.reached}" for r in broken
@@ -43,9 +43,9 @@ class Promises:
 
     def close(self) -> None:
         if not self.reported:
-            self._write_down(Row(self.node.name, "a figure", "none: it ended early", kept=False))
+            self._record(Row(self.node.name, "a figure", "none: it ended early", kept=False))
 
-    def _write_down(self, row: Row) -> None:
+    def _record(self, row: Row) -> None:
         """Stores the rows where the summary finds them, also with several processes."""
         self.reported = True
         self.node.user_properties.append((_PROPERTY, list(row.cells)))
@@ -71,3 +71,25 @@ def as_markdown(rows: Sequence[Sequence[str]]) -> str:
 
 def longest(seconds: Sequence[float]) -> str:
     return f"{max(seconds, default=0.0):.1f} s"
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    reports = (report for found in terminalreporter.stats.values() for report in found)
+    rows = rows_of(report for report in reports if isinstance(report, pytest.TestReport))
+    if not rows:
+        return
+    terminalreporter.section("promises")
+    for line in as_text(rows):
+        terminalreporter.write_line(line)
+    if path := config.getoption("--promises"):
+        path.write_text(as_markdown(rows), encoding="utf-8")
+
+
+@pytest.fixture
+def promises(request: pytest.FixtureRequest) -> Iterator[Promises]:
+    """The rows that a test adds to the table of promises."""
+    found = Promises(request.node)
+    yield found
+    found.close()

@@ -1,7 +1,7 @@
 """Waits for conditions, so that no test depends on the speed of the machine.
 
-Every limit here only prevents waiting forever, and is far above the time of a busy machine. A test
-that needs something to have happened waits for it with `wait_until`; durations are measured by
+Limits here only prevent waiting forever, and are far above the times of a busy machine. A test that
+needs something to have happened waits for it with `wait_until`; durations are measured by
 benchmarks and by `make chaos` alone.
 """
 

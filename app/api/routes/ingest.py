@@ -14,7 +14,7 @@ from app.api import schemas
 from app.api.routes.ingest_body import Received, receive
 from app.api.routes.jobs import accepted
 from app.core.datasets.archives import check_archive
-from app.core.datasets.sources.checks import check_source
+from app.core.datasets.sources.opening import check_source
 from app.core.datasets.uploads import delete_upload, store_upload, use_upload
 from app.core.jobs.limits import check_open_jobs
 from app.core.jobs.requests.ingest import create_ingest_job

@@ -115,28 +115,6 @@ def check_clusters(view: RevisionView, cluster_ids: Collection[int], field: str)
         raise InvalidRequest.field(field, f"revision {view.revision} has no cluster {listed}")
 
 
-def iterate_labeled(
-    session: Session,
-    clustering: Clustering,
-    revision: int | None = None,
-    cluster_ids: Collection[int] | None = None,
-    min_probability: float | None = None,
-    include_excluded: bool = False,
-) -> Iterator[list[LabeledImage]]:
-    """Pages of the images that match, in upload order."""
-    view = open_revision(session, clustering, revision)
-    label_filter = LabelFilter(
-        cluster_ids=None if cluster_ids is None else frozenset(cluster_ids),
-        min_probability=min_probability,
-        include_excluded=include_excluded,
-    )
-    after: int | None = _START
-    while after is not None:
-        rows, after = _read_page(session, view, after, PAGE)
-        if kept := [row for row in rows if label_filter.keeps(row)]:
-            yield kept
-
-
 def iterate_pages(
     db: Database, view: RevisionView, size: int = PAGE
 ) -> Iterator[list[LabeledImage]]:

@@ -1,7 +1,6 @@
 """Rows of clusterings, clusters and assignments."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -19,6 +18,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from app.core.datasets.rows import get_dataset
 from app.core.platform.activity import report_activity
 from app.core.platform.errors import ClusteringInUse, NotFound
+from app.core.platform.streams import batched
 from app.core.platform.tables import OPEN, Assignment, Cluster, Clustering, Export, Image, Job
 
 _INSERT_ROWS = 10_000
@@ -121,7 +121,7 @@ def add_clusters(session: Session, clustering_id: str, numbers: Iterable[int]) -
 
 def add_assignments(session: Session, clustering_id: str, rows: Iterable[Assigned]) -> None:
     """Inserts the rows in chunks."""
-    for chunk in _chunks(rows):
+    for chunk in batched(rows, _INSERT_ROWS):
         values = [{"clustering_id": clustering_id, **row._asdict()} for row in chunk]
         session.execute(insert(Assignment), values)
         report_activity()
@@ -166,9 +166,3 @@ def ranked_images(
         .limit(limit)
     )
     return [(assignment, image) for assignment, image in rows]
-
-
-def _chunks(rows: Iterable[Assigned]) -> Iterator[list[Assigned]]:
-    iterator = iter(rows)
-    while chunk := list(islice(iterator, _INSERT_ROWS)):
-        yield chunk

@@ -1,8 +1,6 @@
 """Deletes images and datasets, and updates dependent rows in the same transaction."""
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import TypeVar
+from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Select, delete, exists, func, insert, literal, select, update
 from sqlalchemy.orm import Session, aliased
@@ -10,6 +8,7 @@ from sqlalchemy.orm import Session, aliased
 from app.core.clusterings.rows import refresh_clusters
 from app.core.datasets.rows import remove_positions, totals
 from app.core.platform.errors import NotFound
+from app.core.platform.streams import batched
 from app.core.platform.tables import (
     OPEN,
     Assignment,
@@ -24,7 +23,6 @@ from app.core.platform.tables import (
 from app.core.storage.deletion.cleanup import schedule_deletion
 from app.core.storage.keys import job_folder
 
-T = TypeVar("T")
 _CHUNK = 1_000  # values in one statement
 _NAMED = 10  # unknown ids in an error
 
@@ -34,7 +32,7 @@ def delete_images(session: Session, dataset: Dataset, image_ids: Sequence[str]) 
     wanted = list(dict.fromkeys(image_ids))
     hashes = _hashes(session, dataset, wanted)
     changed: set[tuple[str, int]] = set()
-    for ids in _chunks(wanted):
+    for ids in batched(wanted, _CHUNK):
         clusters = select(Assignment.clustering_id, Assignment.cluster_id).distinct()
         rows = session.execute(clusters.where(Assignment.image_id.in_(ids)))
         changed |= {(row.clustering_id, row.cluster_id) for row in rows}
@@ -85,7 +83,7 @@ def mark_duplicates(session: Session, dataset_id: str, *which: ColumnElement[boo
 
 def _hashes(session: Session, dataset: Dataset, wanted: list[str]) -> set[str]:
     found: dict[str, str] = {}
-    for ids in _chunks(wanted):
+    for ids in batched(wanted, _CHUNK):
         query = select(Image.id, Image.sha256).where(
             Image.id.in_(ids),
             Image.dataset_id == dataset.id,
@@ -101,7 +99,7 @@ def _hashes(session: Session, dataset: Dataset, wanted: list[str]) -> set[str]:
 
 def _point_to_oldest(session: Session, dataset_id: str, hashes: list[str]) -> None:
     """Makes the oldest remaining copy the original of the others."""
-    for some in _chunks(hashes):
+    for some in batched(hashes, _CHUNK):
         copies = select(Image.id).where(Image.dataset_id == dataset_id, Image.sha256.in_(some))
         session.execute(
             delete(Duplicate)
@@ -114,7 +112,7 @@ def _point_to_oldest(session: Session, dataset_id: str, hashes: list[str]) -> No
 def _refresh_clusterings(session: Session, changed: set[tuple[str, int]]) -> None:
     for clustering_id in sorted({clustering_id for clustering_id, _ in changed}):
         clusters = sorted(number for owner, number in changed if owner == clustering_id)
-        for numbers in _chunks(clusters):
+        for numbers in batched(clusters, _CHUNK):
             refresh_clusters(session, clustering_id, numbers)
         left = select(func.count()).where(Assignment.clustering_id == clustering_id)
         session.execute(
@@ -152,9 +150,3 @@ def _embeddings(dataset_id: str) -> Select[str]:
             Job.status.in_(OPEN),
         ),
     )
-
-
-def _chunks(values: Sequence[T]) -> Iterator[list[T]]:
-    iterator = iter(values)
-    while chunk := list(islice(iterator, _CHUNK)):
-        yield chunk

@@ -1,8 +1,7 @@
 """Arrow streams and Parquet files, with typed columns."""
 
-import io
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,6 +9,7 @@ import pyarrow.parquet as pq
 from app.core.clusterings.revisions import LabeledImage
 from app.core.exports.rows import IMAGES, reader, to_json
 from app.core.exports.source import ExportSource
+from app.core.platform.streams import ByteSink
 
 _TYPES = {
     "image_id": pa.string(),
@@ -61,7 +61,7 @@ def to_batch(page: list[LabeledImage], schema: pa.Schema) -> pa.RecordBatch:
 
 def arrow_chunks(pages: Iterable[list[LabeledImage]], schema: pa.Schema) -> Iterator[bytes]:
     """The schema, a chunk per page, and the end marker."""
-    sink = _Sink()
+    sink = ByteSink()
     with pa.ipc.new_stream(sink, schema) as writer:
         yield sink.take()
         for page in pages:
@@ -74,28 +74,3 @@ def _is_full(group: list[pa.RecordBatch]) -> bool:
     rows: int = sum(batch.num_rows for batch in group)
     size: int = sum(batch.nbytes for batch in group)
     return rows >= _GROUP_ROWS or size >= _GROUP_BYTES
-
-
-class _Sink(io.RawIOBase):
-    """Buffers what is written until `take`."""
-
-    def __init__(self) -> None:
-        self._chunks: list[bytes] = []
-        self._written = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        chunk = bytes(data)
-        self._chunks.append(chunk)
-        self._written += len(chunk)
-        return len(chunk)
-
-    def tell(self) -> int:
-        return self._written
-
-    def take(self) -> bytes:
-        taken = b"".join(self._chunks)
-        self._chunks.clear()
-        return taken

@@ -8,7 +8,7 @@ from app.core.models.aliases import (
     rollback_target,
     set_alias,
 )
-from app.core.models.integrity import read_verified
+from app.core.models.files import read_verified
 from app.core.models.names import LATEST, check_alias, check_name, slug
 from app.core.models.versions import add_version, get_model, get_version, resolve
 

@@ -1,11 +1,11 @@
 """Loads a model version from its files, and checks them."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.core.models import read_verified
-from app.core.platform.errors import ModelIntegrity
+from app.core.platform.errors import ModelIntegrity, StorageCorrupt
 from app.core.platform.settings import Settings
 from app.core.storage import Storage, open_storage
 
@@ -39,6 +39,30 @@ class ModelFiles:
             precision=manifest["precision"],
             temperature=manifest["temperature"],
         )
+
+
+def read_verified(storage: Storage, folder: str, name: str, sha256: str) -> bytes:
+    """The bytes of a file; raises ModelIntegrity if they are not those that were registered."""
+    try:
+        data = storage.read(f"{folder}/{name}")
+    except OSError as error:
+        raise unreadable(name) from error
+    except StorageCorrupt as error:
+        raise changed(name) from error
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise changed(name)
+    return data
+
+
+def unreadable(name: str) -> ModelIntegrity:
+    return ModelIntegrity(f"The model's file {name} cannot be read.")
+
+
+def changed(name: str) -> ModelIntegrity:
+    return ModelIntegrity(
+        f"The model's file {name} was changed (its SHA-256 does not match) and is not served. "
+        "Restore it from a backup or run the job again."
+    )
 
 
 def verify_files(storage: Storage, files: ModelFiles) -> dict[str, bytes]:

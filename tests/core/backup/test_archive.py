@@ -83,7 +83,7 @@ def test_links_are_refused(tmp_path: Path) -> None:
         link = tarfile.TarInfo("files/models/x")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
-    with pytest.raises(BackupInvalid, match="no file"):
+    with pytest.raises(BackupInvalid, match="not a file"):
         verify(tmp_path / "a.tar")
 
 
@@ -93,7 +93,7 @@ def test_members_in_the_wrong_order_are_refused(tmp_path: Path) -> None:
         late = tarfile.TarInfo("b")
         late.size = 1
         tar.addfile(late, io.BytesIO(b"2"))
-    with pytest.raises(BackupInvalid, match="after its end"):
+    with pytest.raises(BackupInvalid, match="after its manifest"):
         verify(tmp_path / "a.tar")
 
 

@@ -19,7 +19,7 @@ from app.core.clusterings.operations import (
 )
 from app.core.clusterings.revisions import (
     LabeledImage,
-    iterate_labeled,
+    LabelFilter,
     iterate_pages,
     open_revision,
 )
@@ -57,11 +57,15 @@ def replayed(states: Sequence[State], revision: int) -> list[tuple[int | None, s
 
 
 def read(
-    runtime: Runtime, clustering: Clustering, *args: Any, **options: Any
+    runtime: Runtime, clustering: Clustering, revision: int | None = None, **options: Any
 ) -> list[LabeledImage]:
+    """All images that match, in upload order."""
+    label_filter = LabelFilter(**options)
     with runtime.db.read() as session:
-        pages = iterate_labeled(session, clustering, *args, **options)
-        return [row for page in pages for row in page]
+        view = open_revision(session, clustering, revision)
+    return [
+        row for page in iterate_pages(runtime.db, view) for row in page if label_filter.keeps(row)
+    ]
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -67,9 +67,3 @@ def test_the_ranked_images_come_first(any_runtime: Runtime, clustering_id: str) 
         ]
         assert len(clusterings.ranked_images(session, clustering_id, 0, limit=1)) == 1
         assert clusterings.ranked_images(session, clustering_id, 2) == []
-
-
-def test_assignments_are_written_in_bounded_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusterings, "_INSERT_ROWS", 3)
-    rows = [Assigned(f"img_{i}", 0, 0.5, 0.1, 0.1) for i in range(7)]
-    assert [len(chunk) for chunk in clusterings._chunks(rows)] == [3, 3, 1]

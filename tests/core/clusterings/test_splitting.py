@@ -116,9 +116,9 @@ def test_missing_features(any_runtime: Runtime, stored: Stored) -> None:
 
 def test_images_that_look_the_same_cannot_be_split(any_runtime: Runtime, stored: Stored) -> None:
     save_features(any_runtime, np.ones((14, 8), dtype=np.float32), list(range(14)))
-    with pytest.raises(InvalidRequest, match="only 1 kinds"):
+    with pytest.raises(InvalidRequest, match="only 1 groups"):
         edit(any_runtime, stored, Split(cluster_id=0))
-    with pytest.raises(InvalidRequest, match="number of images in the cluster, 2"):
+    with pytest.raises(InvalidRequest, match="at most 2, the number of images"):
         edit(any_runtime, stored, Split(cluster_id=1, parts=3))
 
 

@@ -1,13 +1,14 @@
 """Changes clusters and assignments, and records their state before."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, CursorResult, and_, insert, literal, select, update
 from sqlalchemy.orm import Session
 
 from app.core.clusterings.rows import refresh_clusters
 from app.core.platform.errors import InvalidRequest
+from app.core.platform.streams import batched
 from app.core.platform.tables import (
     EXCLUDED,
     Assignment,
@@ -17,7 +18,7 @@ from app.core.platform.tables import (
     ClusteringOperation,
 )
 
-T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
 _CHUNK = 5_000  # values in one statement
 _CHANGE_COLUMNS = ["clustering_id", "image_id", "revision", "before"]
 
@@ -143,12 +144,6 @@ class ClusteringEditor:
         return result.rowcount
 
 
-class Sliceable(Protocol[T_co]):
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, rows: slice, /) -> T_co: ...
-
-
-def chunked(values: Sliceable[T_co]) -> Iterator[T_co]:
-    """Chunks of a list or an array that fit into one statement."""
-    return (values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK))
+def chunked(values: Iterable[T]) -> Iterator[list[T]]:
+    """Lists of values that fit into one statement."""
+    return batched(values, _CHUNK)

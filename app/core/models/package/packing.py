@@ -1,16 +1,16 @@
 """Packs a version into one file while it is sent, without a copy on disk."""
 
 import hashlib
-import io
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from app.core.models.integrity import changed, read_verified, unreadable
+from app.core.models.files import changed, read_verified, unreadable
 from app.core.models.package import CHECKSUMS_FILE, ENDING, MANIFEST_FILE
 from app.core.platform.errors import StorageCorrupt
+from app.core.platform.streams import ByteSink
 from app.core.platform.tables import ModelVersion
 from app.core.storage import Storage
 
@@ -41,7 +41,7 @@ class PackedModel:
         self.size = sum(len(block) for block in self.blocks())
 
     def blocks(self) -> Iterator[bytes]:
-        sink = _Sink()
+        sink = ByteSink()
         with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
             for member in self._members:
                 entry = zipfile.ZipInfo(member.name, _DATE)
@@ -85,22 +85,6 @@ class PackedModel:
             raise changed(name) from error
         if digest.hexdigest() != self._version.files[name]:
             raise changed(name)
-
-
-class _Sink(io.RawIOBase):
-    """Buffers what a ZipFile writes until `take`; not seekable."""
-
-    def __init__(self) -> None:
-        self._written: list[bytes] = []
-
-    def write(self, data: Any, /) -> int:
-        self._written.append(bytes(data))
-        return len(data)
-
-    def take(self) -> bytes:
-        taken = b"".join(self._written)
-        self._written.clear()
-        return taken
 
 
 def _as_json(value: object) -> bytes:

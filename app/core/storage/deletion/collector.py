@@ -1,9 +1,9 @@
 """Deletes files that no row refers to."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from app.core.platform.clock import db_now
 from app.core.platform.db import Database, lock_name
 from app.core.platform.settings import Settings
+from app.core.platform.streams import batched
 from app.core.platform.tables import BlobDeletion, Dataset, Embedding
 from app.core.storage.base import Storage, StoredFile
 from app.core.storage.deletion.owners import BLOB_KIND, KINDS, Kind
@@ -63,7 +64,7 @@ class Collector:
         self, kind: Kind, folder: str, *, dry_run: bool = False, now: float | None = None
     ) -> Iterator[Garbage]:
         before = (time.time() if now is None else now) - kind.min_age_seconds(self.settings)
-        for chunk in _chunks(self._old(kind, folder, before)):
+        for chunk in batched(self._old(kind, folder, before), _CHUNK):
             with self.db.read() as session:
                 if not dry_run and is_retained(session):
                     return
@@ -150,9 +151,3 @@ def _lock_datasets(session: Session, folder: str) -> None:
     session.execute(
         select(Dataset.id).where(Dataset.id.in_(ids)).order_by(Dataset.id).with_for_update()
     )
-
-
-def _chunks(found: Iterable[Garbage]) -> Iterator[list[Garbage]]:
-    iterator = iter(found)
-    while chunk := list(islice(iterator, _CHUNK)):
-        yield chunk

@@ -156,7 +156,7 @@ def test_an_encrypted_file(runtime: Runtime) -> None:
 def test_a_member_with_a_wrong_checksum(runtime: Runtime, name: str) -> None:
     members = dict(with_checksums(parts()))
     data = archive(list((members | {name: members[name] + b" "}).items()))
-    _refused(runtime.storage, data, f"{name} is not what checksums.json says")
+    _refused(runtime.storage, data, f"The SHA-256 of {name} does not match checksums.json")
     assert not runtime.storage.exists(f"{FOLDER}/{name}")
 
 
