@@ -22,7 +22,7 @@ DEFAULT_ROWS = (10_000, 30_000, 100_000)
 MOST_EXACT_ROWS = 100_000
 DIM = 384
 K = 50
-_ROWS_A_GROUP = 500
+_ROWS_PER_GROUP = 500
 _LATENT = 24
 _CHUNK = 65_536
 _WIDTH = 11
@@ -49,7 +49,7 @@ def write_features(path: Path, rows: int, seed: int = 0) -> None:
     approximate search look better than it is.
     """
     rng = np.random.default_rng(seed)
-    groups = max(2, rows // _ROWS_A_GROUP)
+    groups = max(2, rows // _ROWS_PER_GROUP)
     centers = rng.normal(size=(groups, _LATENT)).astype(np.float32)
     spread = (rng.normal(size=(_LATENT, DIM)) / _LATENT**0.5).astype(np.float32)
     features = open_memmap(path, mode="w+", dtype=np.float32, shape=(rows, DIM))

@@ -12,14 +12,14 @@ _GB = 1e9
 
 # Measured on two cores (docs/benchmarks.md).
 _INGEST = 432.0  # images/s: decode, store, find copies, write rows
-_DECODE_A_CORE = 1_060.0  # JPEG files of 640 x 480 a second
+_DECODE_PER_CORE = 1_060.0  # JPEG files of 640 x 480 a second
 _EMBED = 175.0  # images/s, EfficientNet-lite0
 _MINE_MILLION = 412.0  # seconds, approximate, 384 features
 _MINE_POWER = 1.6
 _GFLOPS = 142.0  # of mining and training
 _MINE_BYTES = 2_092.0  # of memory a row
 _STEP_GFLOP = 19.9  # 16 heads, 256 pairs, 100 clusters (`temi.bench.train_gflop`)
-_IMAGES_A_STEP = 128  # by default a run sees every image twice, with 256 per step
+_IMAGES_PER_STEP = 128  # by default a run sees every image twice, with 256 per step
 _ASSIGN = 73_700.0  # images/s through the heads
 _EXPORT = 24_651.0  # images/s read from PostgreSQL
 _ROW_BYTES = 933.0  # of the database per image: its row, its assignment in one clustering, indexes
@@ -56,7 +56,7 @@ class Machine:
         if not self.gpus:
             return _EMBED
         forward = self.gpus * _GPU_GFLOPS / _GPU_EMBED_GFLOP
-        return min(forward, self.gpus * _GPU_CORES * _DECODE_A_CORE)
+        return min(forward, self.gpus * _GPU_CORES * _DECODE_PER_CORE)
 
 
 MACHINES = (Machine("2 cores", 0), Machine("1 GPU", 1), Machine("50 GPUs", 50))
@@ -81,7 +81,7 @@ def stages(n: float, machine: Machine) -> dict[str, float]:
         "ingest": n / (_INGEST * machine.cores) / _HOUR,
         "embed": n / machine.embeds / _HOUR,
         "mine": mine_seconds(n) / machine.speed / _HOUR,
-        "train": n / _IMAGES_A_STEP * step_seconds(trainer) / _HOUR,
+        "train": n / _IMAGES_PER_STEP * step_seconds(trainer) / _HOUR,
         "assign": n / (_ASSIGN * machine.cores) / _HOUR,
         "export": n / _EXPORT / _HOUR,
     }

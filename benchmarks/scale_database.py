@@ -26,7 +26,7 @@ from app.core.platform.migrations import upgrade
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
 from app.main import create_app
-from benchmarks.scale_plans import ask, cases, in_full, summary
+from benchmarks.scale_plans import cases, full_plans, run_and_explain, summary
 from benchmarks.scale_rows import LARGE, clustering_of, fill
 from tests.servers import run_postgres
 
@@ -92,11 +92,11 @@ def main() -> None:
         print("| what | ms | rows read | how |\n|---|---|---|---|", flush=True)
         with TestClient(create_app(runtime.settings)) as client:
             for case in cases(options.images):
-                ask(runtime, client, case)
+                run_and_explain(runtime, client, case)
                 problems += case.problems
-                plans += [in_full(case)] if case.questions else []
-                rows = sum(question.rows_read for question in case.questions)
-                how = "<br>".join(summary(question) for question in case.questions)
+                plans += [full_plans(case)] if case.queries else []
+                rows = sum(query.rows_read for query in case.queries)
+                how = "<br>".join(summary(query) for query in case.queries)
                 print(f"| {case.name} | {1000 * case.seconds:.1f} | {rows} | {how} |", flush=True)
         print(f"\nexport: {measure_export(runtime):,.0f} images a second")
         runtime.db.dispose()

@@ -26,15 +26,15 @@ from app.core.storage.deletion.owners import BLOB_KIND
 from app.core.storage.keys import blob_key
 from benchmarks.scale_rows import LARGE, SMALL, clustering_of
 
-BIG = ("images", "assignments", "jobs")
+LARGE_TABLES = ("images", "assignments", "jobs")
 
 
 @dataclass
-class Question:
+class Query:
     """A statement with its parameters, and its query plan."""
 
     statement: str
-    values: Any
+    parameters: Any
     seconds: float = 0.0
     plan: Any = None
     lines: list[str] = field(default_factory=list)  # the plan as text
@@ -47,7 +47,7 @@ class Question:
         return [
             f"{node['Node Type']} on {node['Relation Name']}"
             for node in _nodes(self.plan["Plan"])
-            if node["Node Type"].endswith("Seq Scan") and node["Relation Name"] in BIG
+            if node["Node Type"].endswith("Seq Scan") and node["Relation Name"] in LARGE_TABLES
         ]
 
     @property
@@ -60,7 +60,7 @@ class Question:
                 (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
             )
             for node in _nodes(self.plan["Plan"])
-            if node.get("Relation Name") in BIG
+            if node.get("Relation Name") in LARGE_TABLES
         )
 
     @property
@@ -77,22 +77,22 @@ class Case:
 
     name: str
     act: Callable[[TestClient, Runtime], None]
-    most_rows: int | None = 2_000  # of large tables; None: it counts all rows
+    max_rows: int | None = 2_000  # of large tables; None: it counts all rows
     sorts: bool = False  # True: it sorts a few rows that it has found before
-    questions: list[Question] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
     def problems(self) -> list[str]:
         """The reasons why it would become slow with the size of the tables."""
-        if self.most_rows is None:
+        if self.max_rows is None:
             return []
-        found = [f"{self.name}: {scan}" for question in self.questions for scan in question.scans]
-        for question in self.questions:
-            if not self.sorts and _sorts_all(question.plan):
+        found = [f"{self.name}: {scan}" for query in self.queries for scan in query.scans]
+        for query in self.queries:
+            if not self.sorts and _sorts_all(query.plan):
                 found.append(f"{self.name}: sorts all it finds")
-            if question.rows_read > self.most_rows:
-                found.append(f"{self.name}: reads {question.rows_read} rows")
+            if query.rows_read > self.max_rows:
+                found.append(f"{self.name}: reads {query.rows_read} rows")
         return found
 
 
@@ -143,106 +143,110 @@ def cases(images: int) -> list[Case]:
         Case("an image", _get(f"/v1/images/img_{images // 3:026d}")),
         Case("a dataset", _get(f"/v1/datasets/{LARGE}")),
         Case("a worker claims a job", lambda _, runtime: _claim(runtime), sorts=True),
-        Case("a worker looks for what is due", lambda _, runtime: _hints(runtime), sorts=True),
+        Case(
+            "a worker looks for what is due",
+            lambda _, runtime: _due_notifications(runtime),
+            sorts=True,
+        ),
         Case("the collector asks for 500 hashes", lambda _, runtime: _blobs(runtime)),
-        Case("figures of all jobs", lambda _, runtime: _load(runtime), None),
+        Case("figures of all jobs", lambda _, runtime: _queue_stats(runtime), None),
         Case("a page of an export", lambda _, runtime: _export(runtime), 10_000, sorts=True),
     ]
     return found
 
 
-def ask(runtime: Runtime, client: TestClient, case: Case) -> None:
+def run_and_explain(runtime: Runtime, client: TestClient, case: Case) -> None:
     """Run the action twice, time the second run, and explain every statement."""
     case.act(client, runtime)
     started = time.perf_counter()
     case.act(client, runtime)
     case.seconds = time.perf_counter() - started
-    with caught() as questions:
+    with recorded_queries() as queries:
         case.act(client, runtime)
-    unique = {question.statement: question for question in questions}
-    case.questions = [q for q in unique.values() if any(name in q.statement for name in BIG)]
-    for question in case.questions:
-        explain(runtime.db.engine, question)
+    unique = {query.statement: query for query in queries}
+    case.queries = [q for q in unique.values() if any(name in q.statement for name in LARGE_TABLES)]
+    for query in case.queries:
+        explain(runtime.db.engine, query)
 
 
 @contextmanager
-def caught() -> Iterator[list[Question]]:
-    questions: list[Question] = []
+def recorded_queries() -> Iterator[list[Query]]:
+    queries: list[Query] = []
 
-    def note(_c: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+    def record(_c: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
         if statement.lstrip().upper().startswith(("SELECT", "UPDATE", "WITH")):
-            questions.append(Question(statement, values))
+            queries.append(Query(statement, parameters))
 
-    event.listen(Engine, "before_cursor_execute", note)
+    event.listen(Engine, "before_cursor_execute", record)
     try:
-        yield questions
+        yield queries
     finally:
-        event.remove(Engine, "before_cursor_execute", note)
+        event.remove(Engine, "before_cursor_execute", record)
 
 
-def explain(engine: Engine, question: Question) -> None:
+def explain(engine: Engine, query: Query) -> None:
     with engine.connect() as connection:
 
-        def said(command: str) -> Result[Any]:
-            return connection.exec_driver_sql(f"{command} {question.statement}", question.values)
+        def run(command: str) -> Result[Any]:
+            return connection.exec_driver_sql(f"{command} {query.statement}", query.parameters)
 
         if engine.name == "sqlite":
-            question.plan = question.lines = list(said("EXPLAIN QUERY PLAN").scalars(3))
+            query.plan = query.lines = list(run("EXPLAIN QUERY PLAN").scalars(3))
         else:
-            (question.plan,) = said("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)").scalar_one()
-            question.seconds = question.plan["Execution Time"] / 1000
+            (query.plan,) = run("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)").scalar_one()
+            query.seconds = query.plan["Execution Time"] / 1000
             connection.rollback()  # EXPLAIN ANALYZE has executed the statement
-            question.lines = list(said("EXPLAIN (ANALYZE, BUFFERS)").scalars())
+            query.lines = list(run("EXPLAIN (ANALYZE, BUFFERS)").scalars())
         connection.rollback()
 
 
-def summary(question: Question) -> str:
+def summary(query: Query) -> str:
     """Summarize the plan: each step with its index, rows and buffers."""
-    if isinstance(question.plan, list):
-        return "; ".join(question.plan)
+    if isinstance(query.plan, list):
+        return "; ".join(query.plan)
     steps = []
-    for node in _nodes(question.plan["Plan"]):
+    for node in _nodes(query.plan["Plan"]):
         if "Relation Name" in node:
             over = f" by {node['Index Name']}" if "Index Name" in node else ""
             rows = round(node["Actual Rows"] * node["Actual Loops"])
             steps.append(f"{node['Node Type']} on {node['Relation Name']}{over} ({rows} rows)")
-    plan = question.plan["Plan"]
+    plan = query.plan["Plan"]
     buffers = plan.get("Shared Hit Blocks", 0) + plan.get("Shared Read Blocks", 0)
     return "; ".join(dict.fromkeys(steps)) + f"; {buffers} buffers"
 
 
-def in_full(case: Case) -> str:
+def full_plans(case: Case) -> str:
     """Return the complete plans of a case as Markdown."""
-    plans = ("\n".join(["```", *question.lines, "```"]) for question in case.questions)
+    plans = ("\n".join(["```", *query.lines, "```"]) for query in case.queries)
     return "\n\n".join([f"## {case.name[:1].upper()}{case.name[1:]}", *plans]) + "\n"
 
 
 def _get(path: str, **query: Any) -> Callable[[TestClient, Runtime], None]:
     def act(client: TestClient, _runtime: Runtime) -> None:
-        answer = client.get(path, params=query)
-        assert answer.status_code == 200, answer.text
+        response = client.get(path, params=query)
+        assert response.status_code == 200, response.text
 
     return act
 
 
-class _Undone(Exception):
+class _Rollback(Exception):
     pass
 
 
 def _claim(runtime: Runtime) -> None:
-    _undone(runtime, lambda session: claim_next(session, worker="w", lease_seconds=9))
+    _rolled_back(runtime, lambda session: claim_next(session, worker="w", lease_seconds=9))
 
 
-def _hints(runtime: Runtime) -> None:
-    _undone(runtime, due_for_notification)
+def _due_notifications(runtime: Runtime) -> None:
+    _rolled_back(runtime, due_for_notification)
 
 
-def _undone(runtime: Runtime, act: Callable[[Any], object]) -> None:
+def _rolled_back(runtime: Runtime, act: Callable[[Any], object]) -> None:
     try:
         with runtime.db.write() as session:
             assert act(session)
-            raise _Undone
-    except _Undone:
+            raise _Rollback
+    except _Rollback:
         pass
 
 
@@ -258,7 +262,7 @@ def _export(runtime: Runtime) -> None:
     next(iterate_pages(runtime.db, view))
 
 
-def _load(runtime: Runtime) -> None:
+def _queue_stats(runtime: Runtime) -> None:
     with runtime.db.read() as session:
         read_queue_stats(session)
 
@@ -275,7 +279,7 @@ def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _is_scan(line: str) -> bool:
     found = re.match(r"SCAN (\w+)", line)
-    return bool(found and re.sub(r"_\d+$", "", found[1]) in BIG)
+    return bool(found and re.sub(r"_\d+$", "", found[1]) in LARGE_TABLES)
 
 
 def _sorts_all(plan: Any) -> bool:

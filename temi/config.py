@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from types import NoneType
 from typing import Any, Literal, get_args
 
 from temi.errors import InvalidConfig
@@ -150,21 +151,13 @@ _CHOICES = {
     "objective": ("temi", "wpmi", "pmi", "scan"),
     "precision": PRECISIONS,
 }
-_OPEN = {
-    "n_neighbors",
-    "batch_size",
-    "steps",
-    "epochs",
-    "warmup_steps",
-    "teacher_momentum",
-    "projection_dim",
-}
+_OPTIONAL = {field.name for field in fields(TrainConfig) if NoneType in get_args(field.type)}
 
 
 def _validate(config: TrainConfig) -> None:
     for name, smallest in _INTEGERS.items():
         value = getattr(config, name)
-        if value is None and name in _OPEN:
+        if value is None and name in _OPTIONAL:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
             raise InvalidConfig(name, f"must be a whole number of at least {smallest}")
@@ -184,7 +177,7 @@ def _validate(config: TrainConfig) -> None:
     _within(config, "cooldown", lambda v: 0.0 <= v <= 1.0, "from 0 to 1")
     _within(config, "weight_decay", lambda v: v >= 0.0, "at least 0")
     for name in ("occupancy_momentum", "teacher_momentum"):
-        if getattr(config, name) is None and name in _OPEN:
+        if getattr(config, name) is None and name in _OPTIONAL:
             continue
         _within(config, name, lambda v: 0.0 <= v < 1.0, "at least 0 and below 1")
 

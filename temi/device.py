@@ -17,7 +17,7 @@ def resolve_device(device: str = "auto") -> torch.device:
     except RuntimeError:
         raise InvalidConfig("device", f"there is no device named {device!r}") from None
     if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise InvalidConfig("device", f"{device} needs a GPU, but this machine has no usable one")
+        raise InvalidConfig("device", f"{device} was requested, but this machine has no usable GPU")
     return resolved
 
 

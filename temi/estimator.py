@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import Literal
@@ -23,19 +24,6 @@ from temi.training.trainer import Trainer, TrainReport
 
 _FORMAT = "temi-estimator-1"
 _STEPS_PER_REPORT = 10
-_SETTINGS = (
-    "n_clusters",
-    "objective",
-    "n_heads",
-    "n_neighbors",
-    "beta",
-    "steps",
-    "epochs",
-    "batch_size",
-    "learning_rate",
-    "precision",
-    "seed",
-)
 
 Features = npt.NDArray[np.floating]
 
@@ -148,9 +136,9 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return loaded
 
     def _config(self) -> TrainConfig:
-        return TrainConfig.for_recipe(
-            self.recipe, **{name: getattr(self, name) for name in _SETTINGS}
-        )
+        settings = {field.name for field in fields(TrainConfig)}
+        given = {name: value for name, value in self.get_params().items() if name in settings}
+        return TrainConfig.for_recipe(self.recipe, **given)
 
     def _train(self, trainer: Trainer) -> TrainReport:
         report = trainer.report()

@@ -112,8 +112,8 @@ def _head_weights(
     probs: npt.NDArray[np.floating], neighbors: npt.NDArray[np.integer], codes: Ids
 ) -> Iterator[tuple[npt.NDArray[np.float64], Mask, Mask]]:
     """Yield the pair weights of some rows, with masks of the true and the false pairs."""
-    values_a_row = max(1, neighbors.shape[1] * probs.shape[1])
-    for rows in chunks(len(codes), max(1, _CHUNK_VALUES // values_a_row)):
+    values_per_row = max(1, neighbors.shape[1] * probs.shape[1])
+    for rows in chunks(len(codes), max(1, _CHUNK_VALUES // values_per_row)):
         ids, true, false = _true_and_false(neighbors, codes, rows)
         own = np.asarray(probs[rows], dtype=np.float64)  # (R, C)
         others = np.asarray(probs[np.maximum(ids, 0)], dtype=np.float64)  # (R, k, C)

@@ -27,7 +27,7 @@ Forward = Callable[[Tensor], Tensor]
 
 
 class Backend(Protocol):
-    """Pixels (B, S, S, 3) in uint8 to features (B, D) in float32; threads may call it at once."""
+    """Pixels (B, S, S, 3) in uint8 to features (B, D) in float32; thread-safe."""
 
     name: str
 

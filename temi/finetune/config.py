@@ -1,21 +1,19 @@
 """Settings of a fine-tuning run; settings shared with training have the same names and limits."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from temi.config import TrainConfig
 from temi.errors import InvalidConfig
 
-_SHARED = ("objective", "n_neighbors", "beta", "scan_entropy_weight", "occupancy_momentum", "seed")
-_LIKE_TRAINING = (
-    *_SHARED,
-    "teacher_momentum",
-    "batch_size",
-    "steps",
-    "epochs",
-    "warmup_steps",
-    "weight_decay",
+_FROM_TRAINING = (
+    "objective",
+    "n_neighbors",
+    "beta",
+    "scan_entropy_weight",
+    "occupancy_momentum",
+    "seed",
 )
 
 
@@ -57,14 +55,14 @@ class FinetuneConfig:
     @classmethod
     def of(cls, trained_with: TrainConfig, **overrides: Any) -> "FinetuneConfig":
         """Take objective, pairs and seed from the training of the heads."""
-        shared = {name: getattr(trained_with, name) for name in _SHARED}
-        return cls(**(shared | overrides))
+        taken = {name: getattr(trained_with, name) for name in _FROM_TRAINING}
+        return cls(**(taken | overrides))
 
     def as_training(self, *, n_clusters: int) -> TrainConfig:
         """Return the settings shared with training as a ``TrainConfig``."""
-        return TrainConfig(
-            n_clusters=n_clusters, **{name: getattr(self, name) for name in _LIKE_TRAINING}
-        )
+        of_training = {field.name for field in fields(TrainConfig)}
+        shared = [field.name for field in fields(self) if field.name in of_training]
+        return TrainConfig(n_clusters=n_clusters, **{name: getattr(self, name) for name in shared})
 
     def resolve(self, n_images: int, n_clusters: int) -> "FinetuneConfig":
         """Return a copy in which the fields that are None are chosen for the size of the set."""

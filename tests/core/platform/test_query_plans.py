@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from app.core.platform.migrations import upgrade
-from benchmarks.scale_plans import Case, ask, cases
+from benchmarks.scale_plans import Case, cases, run_and_explain
 from benchmarks.scale_rows import fill
 from tests.conftest import running_api
 from tests.core.backup.instances import open_instance
@@ -41,14 +41,14 @@ def asked(
     found = cases(IMAGES)
     with running_api(runtime.settings) as client:
         for case in found:
-            ask(runtime, client, case)
+            run_and_explain(runtime, client, case)
     yield {case.name: case for case in found}
     runtime.db.dispose()
 
 
 def test_no_query_scans_a_large_table(asked: dict[str, Case]) -> None:
     assert [problem for case in asked.values() for problem in case.problems] == []
-    assert all(case.questions for name, case in asked.items() if name != "a dataset")
+    assert all(case.queries for name, case in asked.items() if name != "a dataset")
 
 
 @pytest.mark.parametrize(
@@ -64,5 +64,5 @@ def test_no_query_scans_a_large_table(asked: dict[str, Case]) -> None:
     ],
 )
 def test_each_list_has_its_index(asked: dict[str, Case], name: str, indexes: set[str]) -> None:
-    used = {index for question in asked[name].questions for index in question.indexes}
+    used = {index for query in asked[name].queries for index in query.indexes}
     assert indexes <= used

@@ -122,7 +122,7 @@ def test_memory_map_and_constant_dimension(mixture: Mixture, tmp_path: Path) -> 
 
 def test_invalid_inputs_are_refused(mixture: Mixture) -> None:
     features, groups = mixture(10, n_groups=2)
-    with pytest.raises(TemiError, match="no image has a label"):
+    with pytest.raises(TemiError, match="no training image has one"):
         fit_probe(features, [None] * 10)
     with pytest.raises(TemiError, match="9 labels"):
         fit_probe(features, list(groups[:9]))

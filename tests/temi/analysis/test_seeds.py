@@ -51,7 +51,7 @@ def test_invalid_seeds_and_metrics_are_refused() -> None:
 
     with pytest.raises(TemiError, match="at least one seed"):
         run_seeds(draw, [])
-    with pytest.raises(TemiError, match="repeated"):
+    with pytest.raises(TemiError, match="must be different"):
         run_seeds(draw, [1, 1])
     with pytest.raises(TemiError, match="seed 2 returned the metrics"):
         run_seeds(uneven, [1, 2])
