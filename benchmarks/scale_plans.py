@@ -17,7 +17,8 @@ from sqlalchemy import Engine, Result, event
 
 from app.core.clusterings.revisions import iterate_pages, open_revision
 from app.core.clusterings.rows import get_clustering
-from app.core.jobs.lifecycle import claim_next, due_for_notification
+from app.core.jobs.lifecycle import claim_next
+from app.core.jobs.notifications import due_for_notification
 from app.core.jobs.queue_stats import read_queue_stats
 from app.core.platform.actor import DEFAULT_TENANT
 from app.core.runtime import Runtime

@@ -30,7 +30,7 @@ from pathlib import Path
 from app.core.jobs.lifecycle import claim
 from app.core.runtime import Runtime
 from app.core.platform.settings import Settings
-from worker import ingest
+from worker.jobs import ingest
 from worker.context import JobContext
 
 real, saves = ingest._save, iter(range(10**6))
