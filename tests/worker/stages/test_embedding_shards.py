@@ -147,7 +147,7 @@ def other_backend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [(other_backbone, "other weights"), (other_backend, "on cpu by torch")],
+    [(other_backbone, "other backbone weights"), (other_backend, "on cpu with torch")],
 )
 def test_a_worker_with_other_features_refuses_the_shard(
     shared: Runtime,
