@@ -44,7 +44,7 @@ def test_redis_may_die_forget_and_freeze(
             found.clean,
         ),
         Row(
-            "nobody waits for a frozen broker",
+            "a frozen broker delays no request",
             f"a job is taken within {_LONGEST_REQUEST:.0f} s",
             longest(waited),
             profile.in_time(max(waited), _LONGEST_REQUEST),

@@ -21,7 +21,7 @@ _PICTURE = {"files": ("new.png", png_bytes("teal"))}
 @dataclass
 class Users:
     """One uploads and reads, one predicts. They alternate between the API processes that are ready,
-    as somebody looks twice a second, and ask the next one if one has gone away."""
+    which are checked twice a second, and try the next one if a process has gone away."""
 
     site: Site
     upload: bytes
@@ -95,7 +95,7 @@ class Users:
                 return answer
             self.failed.append(f"{method} {path}: {answer.status_code} {answer.text[:200]}")
             return None
-        self.failed.append(f"{method} {path}: nobody answers")
+        self.failed.append(f"{method} {path}: no API process answers")
         return None
 
     def _count(self, *, answered: int = 0, retried: int = 0) -> None:

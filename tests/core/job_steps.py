@@ -6,7 +6,7 @@ from app.core.jobs.notifications import due_for_notification
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 
-GONE = -1.0  # an expired lease
+EXPIRED = -1.0  # a lease that has already expired
 
 
 def claim_job(runtime: Runtime, job: Job, lease: float = 60.0, worker: str = "w") -> Job | None:

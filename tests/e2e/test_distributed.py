@@ -35,5 +35,5 @@ def test_a_broker_that_loses_its_data_loses_no_job(
                 wait_until(lambda: broker.llen("temi.cpu") >= 1, "a message waits")
                 broker.flushall()
         finally:
-            worker.stages.resumable()
+            worker.resume()
         assert [client.wait(job.id).status for job in jobs] == ["succeeded"] * 2

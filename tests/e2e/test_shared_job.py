@@ -115,17 +115,17 @@ def test_four_workers_share_a_job_and_one_is_killed(
         wait_until(lambda: client.job(job.id).finished)
         shutil.rmtree(data_dir / "blobs" / "embeddings")
 
-        helpers = [
+        others = [
             stack.enter_context(another_worker(data_dir, tmp_path / f"{n}.log", **settings))
             for n in range(3)
         ]
         wait_until(lambda: len(list(client.workers())) == 4)
         shared = client.cluster(dataset, 3, steps=1)
-        workers, frozen = [service.worker(), *helpers], dict[int, psutil.Process]()
+        workers, frozen = [service.worker(), *others], dict[int, psutil.Process]()
         wait_until(lambda: freeze_who_has_done_some(workers, frozen, db))
         wait_until(lambda: {found.job_id for found in client.workers()} == {shared.id})
         owner = holder_of(db, shared.id)
-        victim = next(helper for helper in helpers if name_of(helper) != owner)
+        victim = next(other for other in others if name_of(other) != owner)
         lost = [victim, frozen.pop(victim.pid)]
         victim.kill()  # its process dies with it, and its shard expires
         wait_for_ends(lost)
@@ -135,11 +135,11 @@ def test_four_workers_share_a_job_and_one_is_killed(
 
         assert client.wait(shared.id).status == "succeeded"
         assert features_hash(data_dir) == alone
-        (line,) = (x.message for x in client.logs(shared.id) if "was shared" in x.message)
+        (line,) = (x.message for x in client.logs(shared.id) if "Shards of the stage" in x.message)
         assert all(name_of(process) in line for process in workers), line
-        living = [helper for helper in helpers if helper is not victim]
-        for helper in living:
-            helper.send_signal(signal.SIGTERM)
-        gone = {name_of(helper) for helper in living}
+        living = [other for other in others if other is not victim]
+        for other in living:
+            other.send_signal(signal.SIGTERM)
+        gone = {name_of(other) for other in living}
         wait_until(lambda: not gone & {found.name for found in client.workers()})
     db.dispose()

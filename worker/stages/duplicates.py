@@ -92,7 +92,7 @@ def save_near(context: JobContext, near: NearDuplicates) -> None:
             session.execute(insert(Duplicate), values[part])
             report_activity()
     if values:
-        context.log(f"Found {len(values):,} near duplicates.")
+        context.log(f"Near duplicates found: {len(values):,}.")
 
 
 def _near_pairs(

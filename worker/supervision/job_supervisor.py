@@ -101,19 +101,14 @@ class JobSupervisor(LeasedProcess):
         """The final status if this attempt ended the job; else crashed, released or lost."""
 
     def run(self, stopping: threading.Event) -> None:
-        if self._job.status == "cancelling":
-            self._finish("cancelled")
-            return
-        if self._job.crashes >= self._settings.max_crashes:
-            detail = (
-                f"The job's process died {self._job.crashes} times without progress; see the log "
-                "of the worker."
-            )
-            self._finish("failed", {"code": "worker_crashed", "detail": detail})
-            return
-        log.info("job_started")
         try:
-            self._conclude(self.supervise(stopping))
+            if self._job.status == "cancelling":
+                self._finish("cancelled")
+            elif self._job.crashes >= self._settings.max_crashes:
+                self._fail_crashed()
+            else:
+                log.info("job_started")
+                self._conclude(self.supervise(stopping))
         except LeaseLost:
             self._read_outcome()
         finally:
@@ -187,6 +182,13 @@ class JobSupervisor(LeasedProcess):
             delete_unless_retained(self._runtime.db, self._runtime.storage, upload_keys(self._job))
         self.outcome = status
         log.info("job_ended", status=status, error=error)
+
+    def _fail_crashed(self) -> None:
+        detail = (
+            f"The job's process died {self._job.crashes} times without progress; see the log of "
+            "the worker."
+        )
+        self._finish("failed", {"code": "worker_crashed", "detail": detail})
 
     def _fail_stalled(self, stall: Stall) -> None:
         """Does not queue the job again: it would stall one worker after the other."""

@@ -6,7 +6,7 @@ from app.core.platform.errors import JobFinished
 from app.core.platform.tables import Dataset
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
-from tests.core.job_steps import GONE, beat, cancel_job, claim_job, end_job
+from tests.core.job_steps import EXPIRED, beat, cancel_job, claim_job, end_job
 
 
 def test_a_queued_job_is_cancelled_at_once(any_runtime: Runtime, make_job: MakeJob) -> None:
@@ -31,7 +31,7 @@ def test_a_heartbeat_returns_cancelling(any_runtime: Runtime, make_job: MakeJob)
 
 def test_an_expired_cancelling_job_is_claimed(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
-    claim_job(any_runtime, job, lease=GONE)
+    claim_job(any_runtime, job, lease=EXPIRED)
     cancel_job(any_runtime, job)
     claimed = claim_job(any_runtime, job)
     assert claimed is not None

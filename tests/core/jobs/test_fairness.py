@@ -12,7 +12,7 @@ from app.core.platform.resources import RESOURCES
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeDataset, MakeJob
-from tests.core.job_steps import GONE, claim_job, end_job
+from tests.core.job_steps import EXPIRED, claim_job, end_job
 
 GREEDY, SMALL = "greedy", "small"
 
@@ -98,7 +98,7 @@ def test_deleting_finished_jobs_gains_no_turn(
 
 def test_expired_jobs_gain_no_turn(any_runtime: Runtime, make_job: MakeJob) -> None:
     left = make_job(tenant=GREEDY)
-    claim_job(any_runtime, left, lease=GONE)
+    claim_job(any_runtime, left, lease=EXPIRED)
     queue(any_runtime, make_job, SMALL, 1)
     assert serve(any_runtime) == SMALL
     assert serve(any_runtime) == GREEDY

@@ -15,7 +15,7 @@ from app.core.platform.errors import LeaseLost, NotFound
 from app.core.platform.tables import Dataset, Image, Job
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
-from tests.core.job_steps import GONE, beat, claim_job, end_job, publish_due, reload_job
+from tests.core.job_steps import EXPIRED, beat, claim_job, end_job, publish_due, reload_job
 
 
 def test_a_new_job_is_queued(any_runtime: Runtime, make_job: MakeJob) -> None:
@@ -55,7 +55,7 @@ def test_only_one_of_many_workers_claims_an_expired_job(
     any_runtime: Runtime, make_job: MakeJob
 ) -> None:
     job = make_job()
-    claim_job(any_runtime, job, lease=GONE)
+    claim_job(any_runtime, job, lease=EXPIRED)
     with ThreadPoolExecutor(8) as pool:
         claims = list(pool.map(lambda _: claim_job(any_runtime, job), range(8)))
     assert [(claim.fence, claim.crashes) for claim in claims if claim] == [(2, 1)]
@@ -73,8 +73,8 @@ def test_an_expired_job_keeps_its_start_and_counts_crashes(
     any_runtime: Runtime, make_job: MakeJob
 ) -> None:
     job = make_job()
-    first = claim_job(any_runtime, job, lease=GONE)
-    second = claim_job(any_runtime, job, lease=GONE)
+    first = claim_job(any_runtime, job, lease=EXPIRED)
+    second = claim_job(any_runtime, job, lease=EXPIRED)
     third = claim_job(any_runtime, job)
     assert first is not None
     assert second is not None
@@ -86,7 +86,7 @@ def test_an_expired_job_keeps_its_start_and_counts_crashes(
 
 def test_a_checkpoint_resets_the_crashes(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
-    claim_job(any_runtime, job, lease=GONE)
+    claim_job(any_runtime, job, lease=EXPIRED)
     claimed = claim_job(any_runtime, job)
     assert claimed is not None
     beat(any_runtime, job, claimed.fence, Progress("train", 1, 10))
@@ -131,7 +131,7 @@ def test_a_stale_fence_changes_nothing(
     any_runtime: Runtime, make_job: MakeJob, write: Callable[[Session, str, int], object]
 ) -> None:
     job = make_job("ingest")
-    claim_job(any_runtime, job, lease=GONE)
+    claim_job(any_runtime, job, lease=EXPIRED)
     claim_job(any_runtime, job)  # the first worker's lease has expired
     before = vars(reload_job(any_runtime, job)).copy()
     with pytest.raises(LeaseLost), any_runtime.db.write() as session:

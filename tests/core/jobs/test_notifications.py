@@ -10,7 +10,7 @@ from app.core.jobs.notifications import due_for_notification
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
-from tests.core.job_steps import GONE, claim_job, end_job, publish_due, reload_job
+from tests.core.job_steps import EXPIRED, claim_job, end_job, publish_due, reload_job
 
 
 def test_notifications_back_off(any_runtime: Runtime, make_job: MakeJob) -> None:
@@ -37,12 +37,12 @@ def test_a_claim_resets_the_back_off(any_runtime: Runtime, make_job: MakeJob) ->
 
 
 def test_only_queued_and_expired_jobs_are_due(any_runtime: Runtime, make_job: MakeJob) -> None:
-    live, orphan, waiting, ended = make_job(), make_job(), make_job(), make_job()
+    live, expired, waiting, ended = make_job(), make_job(), make_job(), make_job()
     claim_job(any_runtime, live)
-    claim_job(any_runtime, orphan, lease=GONE)
+    claim_job(any_runtime, expired, lease=EXPIRED)
     claim_job(any_runtime, ended)
     end_job(any_runtime, ended, 1)
-    assert sorted(publish_due(any_runtime)) == sorted([orphan.id, waiting.id])
+    assert sorted(publish_due(any_runtime)) == sorted([expired.id, waiting.id])
 
 
 def test_a_run_returns_a_bounded_number(any_runtime: Runtime, make_job: MakeJob) -> None:

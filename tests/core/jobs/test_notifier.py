@@ -21,9 +21,9 @@ def test_notifications_are_sent_in_order() -> None:
         if len(sent) == 3:
             third.set()
 
-    ours = JobNotifier(send)
+    notifier = JobNotifier(send)
     for number in range(3):
-        ours.notify(f"job_{number}", "cluster")
+        notifier.notify(f"job_{number}", "cluster")
     assert third.wait(LONG_SECONDS)
     assert sent == ["job_0", "job_1", "job_2"]
 
@@ -36,9 +36,9 @@ def test_an_error_does_not_end_the_thread() -> None:
             raise OSError("gone")
         second.set()
 
-    ours = JobNotifier(send)
-    ours.notify("job_1", "cluster")
-    ours.notify("job_2", "cluster")
+    notifier = JobNotifier(send)
+    notifier.notify("job_1", "cluster")
+    notifier.notify("job_2", "cluster")
     assert second.wait(LONG_SECONDS)
 
 
@@ -50,12 +50,12 @@ def test_a_broker_that_hangs_blocks_no_caller(monkeypatch: pytest.MonkeyPatch) -
         hanging.wait(LONG_SECONDS)
         sent.append(job_id)
 
-    ours = JobNotifier(send)
+    notifier = JobNotifier(send)
     for number in range(100):
-        ours.notify(f"job_{number}", "cluster")
+        notifier.notify(f"job_{number}", "cluster")
     assert sent == []  # no caller waits for the first one
     hanging.set()
-    wait_until(lambda: len(sent) >= 5, "those that waited are sent")
+    wait_until(lambda: len(sent) >= 5, "the queue is sent")
     assert 5 <= len(sent) <= 6  # the one that hung, and the queue
 
 

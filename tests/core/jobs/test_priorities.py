@@ -8,7 +8,7 @@ from app.core.jobs import lifecycle as jobs
 from app.core.platform.tables import Job, JobLog
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
-from tests.core.job_steps import GONE, cancel_job, claim_job, end_job
+from tests.core.job_steps import EXPIRED, cancel_job, claim_job, end_job
 from tests.waiting import LONG_SECONDS
 
 
@@ -36,9 +36,9 @@ def test_the_highest_priority_first_then_the_oldest(
 
 
 def test_an_expired_job_is_ordered_like_the_others(any_runtime: Runtime, make_job: MakeJob) -> None:
-    held, orphan, ended, fresh = make_job(), make_job(), make_job(), make_job()
+    held, expired, ended, fresh = make_job(), make_job(), make_job(), make_job()
     claim_job(any_runtime, held)
-    claim_job(any_runtime, orphan, lease=GONE)
+    claim_job(any_runtime, expired, lease=EXPIRED)
     claim_job(any_runtime, ended)
     end_job(any_runtime, ended, 1)
     _with_priority(any_runtime, fresh, 1)
@@ -46,13 +46,13 @@ def test_an_expired_job_is_ordered_like_the_others(any_runtime: Runtime, make_jo
     assert first is not None
     assert second is not None
     assert (first.id, first.crashes) == (fresh.id, 0)
-    assert (second.id, second.fence, second.crashes) == (orphan.id, 2, 1)
+    assert (second.id, second.fence, second.crashes) == (expired.id, 2, 1)
     assert third is None
 
 
 def test_an_expired_cancelling_job_is_claimed_next(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
-    claim_job(any_runtime, job, lease=GONE)
+    claim_job(any_runtime, job, lease=EXPIRED)
     cancel_job(any_runtime, job)
     claimed = _claim_next(any_runtime)
     assert claimed is not None

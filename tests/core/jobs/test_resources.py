@@ -9,7 +9,7 @@ from app.core.platform.resources import RESOURCES
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
-from tests.core.job_steps import GONE, claim_job
+from tests.core.job_steps import EXPIRED, claim_job
 
 
 def next_job(runtime: Runtime, *takes: str) -> str | None:
@@ -51,7 +51,7 @@ def test_an_expired_job_needs_a_worker_with_its_resource(
     any_runtime: Runtime, make_job: MakeJob
 ) -> None:
     job = make_job("predict")
-    claim_job(any_runtime, job, lease=GONE)
+    claim_job(any_runtime, job, lease=EXPIRED)
     assert next_job(any_runtime, "cpu") is None
     assert next_job(any_runtime, "gpu") == job.id
 

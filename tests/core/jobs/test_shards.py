@@ -9,7 +9,7 @@ from app.core.jobs.shards import ShardClaim, ShardCounts, ShardSpec
 from app.core.platform.tables import Job, Shard
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
-from tests.core.job_steps import GONE, cancel_job, claim_job, end_job
+from tests.core.job_steps import EXPIRED, cancel_job, claim_job, end_job
 
 PIECES = [ShardSpec(f"e/shard-{n}.npy", 10 * n, 10) for n in range(4)]
 CRASHES = 3
@@ -86,7 +86,7 @@ def test_progress_counts_the_shards_of_all_workers(any_runtime: Runtime, job: Jo
 
 
 def test_an_expired_shard_is_claimed_again(any_runtime: Runtime, job: Job) -> None:
-    first = take(any_runtime, job, lease=GONE)
+    first = take(any_runtime, job, lease=EXPIRED)
     assert first is not None
     others = [take(any_runtime, job) for _ in range(3)]
     again = take(any_runtime, job)
@@ -106,7 +106,7 @@ def test_a_shard_with_too_many_crashes_has_failed(any_runtime: Runtime, job: Job
         assert finish(any_runtime, taken)
     for _ in range(CRASHES):
         assert state(any_runtime, job).failed == 0
-        assert take(any_runtime, job, lease=GONE) is not None
+        assert take(any_runtime, job, lease=EXPIRED) is not None
     assert take(any_runtime, job) is None
     assert state(any_runtime, job) == ShardCounts(open=1, rows_done=30, failed=1)
 
@@ -137,7 +137,7 @@ def test_cancelling_a_job_ends_its_shards(any_runtime: Runtime, job: Job) -> Non
 
 def test_shards_of_a_queued_job_are_claimed(any_runtime: Runtime, make_job: MakeJob) -> None:
     job = make_job()
-    claim_job(any_runtime, job, lease=GONE)
+    claim_job(any_runtime, job, lease=EXPIRED)
     with any_runtime.db.write() as session:
         shards.offer_shards(session, job, "embed", "e/plan.json", PIECES, "gpu")
     assert take_any(any_runtime, "gpu") is not None

@@ -24,12 +24,12 @@ def identity(name: str, *takes: str) -> Identity:
     )
 
 
-def hello(runtime: Runtime, who: Identity, **doing: str) -> None:
+def record(runtime: Runtime, worker: Identity, **work: str) -> None:
     with runtime.db.write() as session:
-        record_heartbeat(session, who, **doing)
+        record_heartbeat(session, worker, **work)
 
 
-def grow_silent(runtime: Runtime, name: str, seconds: float) -> None:
+def age_heartbeat(runtime: Runtime, name: str, seconds: float) -> None:
     with runtime.db.write() as session:
         session.execute(
             update(Worker).where(Worker.name == name).values(seen_at=db_now() - seconds)
@@ -42,13 +42,13 @@ def names(runtime: Runtime) -> list[str]:
 
 
 def test_heartbeats_update_the_row(any_runtime: Runtime) -> None:
-    who = identity("a:1", "gpu")
-    hello(any_runtime, who)
+    worker = identity("a:1", "gpu")
+    record(any_runtime, worker)
     with any_runtime.db.read() as session:
         first = session.get_one(Worker, "a:1")
     assert (first.takes, first.device, first.job_id) == (["gpu"], "a CPU", None)
-    grow_silent(any_runtime, "a:1", 5)
-    hello(any_runtime, who, job_id="job_1", stage="embed")
+    age_heartbeat(any_runtime, "a:1", 5)
+    record(any_runtime, worker, job_id="job_1", stage="embed")
     with any_runtime.db.read() as session:
         again = session.get_one(Worker, "a:1")
     assert (again.job_id, again.stage) == ("job_1", "embed")
@@ -57,8 +57,8 @@ def test_heartbeats_update_the_row(any_runtime: Runtime) -> None:
 
 
 def test_deregistering_deletes_the_row(any_runtime: Runtime) -> None:
-    hello(any_runtime, identity("a:1"))
-    hello(any_runtime, identity("b:1"))
+    record(any_runtime, identity("a:1"))
+    record(any_runtime, identity("b:1"))
     with any_runtime.db.write() as session:
         deregister(session, "a:1")
     assert names(any_runtime) == ["b:1"]
@@ -69,22 +69,22 @@ def test_a_row_without_a_heartbeat_for_three_leases_is_deleted(
     any_runtime: Runtime, silent: float, left: list[str]
 ) -> None:
     for name in ("a:1", "b:1"):
-        hello(any_runtime, identity(name))
-    grow_silent(any_runtime, "a:1", silent * LEASE)
+        record(any_runtime, identity(name))
+    age_heartbeat(any_runtime, "a:1", silent * LEASE)
     assert sorted(names(any_runtime)) == left
     with any_runtime.db.write() as session:
         delete_expired(session, LEASE)
         assert sorted(session.scalars(select(Worker.name))) == left
-    hello(any_runtime, identity("a:1"))  # its row was deleted, but it is alive
+    record(any_runtime, identity("a:1"))  # its row was deleted, but it is alive
     assert sorted(names(any_runtime)) == ["a:1", "b:1"]
 
 
 def test_idle_workers_with_a_resource_are_counted(any_runtime: Runtime) -> None:
-    hello(any_runtime, identity("all:1"))
-    hello(any_runtime, identity("gpu:1", "gpu"))
-    hello(any_runtime, identity("busy:1"), job_id="job_1")
-    hello(any_runtime, identity("dead:1"))
-    grow_silent(any_runtime, "dead:1", 60)
+    record(any_runtime, identity("all:1"))
+    record(any_runtime, identity("gpu:1", "gpu"))
+    record(any_runtime, identity("busy:1"), job_id="job_1")
+    record(any_runtime, identity("dead:1"))
+    age_heartbeat(any_runtime, "dead:1", 60)
     with any_runtime.db.read() as session:
         assert count_idle(session, "gpu", LEASE) == 2
         assert count_idle(session, "cpu", LEASE) == 1

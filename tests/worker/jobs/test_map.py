@@ -51,7 +51,7 @@ def test_a_map_has_every_image_once_near_similar_ones(runtime: Runtime, claimed:
     np.fill_diagonal(distances, np.inf)
     labels = np.array(LABELS)
     assert (labels[distances.argmin(axis=1)] == labels).mean() > 0.9
-    assert "Perplexity 30 is too much for 30 images; 9.67 is used." in log_of(runtime, job)
+    assert "Perplexity 30 is too high for 30 images; 9.67 is used." in log_of(runtime, job)
 
 
 def test_the_same_job_gives_the_same_map(runtime: Runtime, claimed: Claimed) -> None:

@@ -38,14 +38,14 @@ def test_rows_are_gathered_from_several_arrays(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(standardize, "CHUNK_ROWS", 2)
-    pieces = [np.random.default_rng(n).normal(size=(n + 2, 3)).astype(np.float32) for n in (0, 1)]
-    for number, array in enumerate(pieces):
+    arrays = [np.random.default_rng(n).normal(size=(n + 2, 3)).astype(np.float32) for n in (0, 1)]
+    for number, array in enumerate(arrays):
         save_array(storage, f"{number}.npy", array)
-    piece, row = np.array([1, 0, 1, 1, 0]), np.array([2, 0, 0, 2, 1])
+    source, row = np.array([1, 0, 1, 1, 0]), np.array([2, 0, 0, 2, 1])
 
-    gather_rows(storage, "all.npy", ["0.npy", "1.npy"], piece, row)
+    gather_rows(storage, "all.npy", ["0.npy", "1.npy"], source, row)
 
-    expected = [pieces[p][r] for p, r in zip(piece, row, strict=True)]
+    expected = [arrays[p][r] for p, r in zip(source, row, strict=True)]
     np.testing.assert_array_equal(load_array(storage, "all.npy"), expected)
 
 

@@ -67,7 +67,7 @@ def test_every_job_replaces_the_near_duplicates(any_runtime: Runtime, claimed: C
     job = cluster_job(any_runtime, dataset_id, steps=2)
     run_cluster(claimed(any_runtime, job.id))
     assert listed(any_runtime) == {3: 1}
-    assert "Near duplicates of earlier images: 1." in log_of(any_runtime, job)
+    assert "Near duplicates found: 1." in log_of(any_runtime, job)
 
     append(any_runtime, dataset_id, [brighter(PICTURES[20])])
     for mode in ("none", "exact", "near"):
@@ -81,6 +81,6 @@ def test_every_job_replaces_the_near_duplicates(any_runtime: Runtime, claimed: C
 def test_too_few_images_without_near_duplicates(runtime: Runtime, claimed: Claimed) -> None:
     pictures = [PICTURES[0], PICTURES[10], brighter(PICTURES[10])]
     job = cluster_job(runtime, add_dataset(runtime, pictures), exclude_duplicates="near")
-    with pytest.raises(Exception, match="without duplicates 2 are left"):
+    with pytest.raises(Exception, match="only 2 remain without"):
         run_cluster(claimed(runtime, job.id))
     assert set(reload(runtime, job).timings) == {"embed"}

@@ -81,7 +81,7 @@ def test_only_appended_images_are_embedded(any_runtime: Runtime, embed: Embed) -
     np.testing.assert_allclose(files.features(), scratch.features()[::-1], atol=1e-6)
     with any_runtime.db.read() as session:
         lines = session.scalars(select(JobLog.message).order_by(JobLog.at, JobLog.number)).all()
-    assert "3 of 13 images are to be embedded; 10 were before." in lines
+    assert "3 of 13 images will be embedded; 10 are known." in lines
 
 
 def test_deleted_images_need_no_embedding(any_runtime: Runtime, embed: Embed) -> None:

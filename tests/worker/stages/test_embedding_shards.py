@@ -41,13 +41,13 @@ def take(runtime: Runtime, worker: str, lease: float = 30.0) -> Shard | None:
         return claim_any_shard(session, ["gpu"], worker=worker, lease_seconds=lease, max_crashes=3)
 
 
-def lend_hands(monkeypatch: pytest.MonkeyPatch, help_: Callable[[], None]) -> None:
+def run_after_offer(monkeypatch: pytest.MonkeyPatch, run: Callable[[], None]) -> None:
     """Calls `run` as soon as the job's worker has offered its shards."""
     offer = sharding.ShardedStage._offer
 
-    def offer_and_wait(cut: sharding.ShardedStage) -> None:
-        offer(cut)
-        help_()
+    def offer_and_wait(stage: sharding.ShardedStage) -> None:
+        offer(stage)
+        run()
 
     monkeypatch.setattr(sharding.ShardedStage, "_offer", offer_and_wait)
 
@@ -69,7 +69,7 @@ def test_shards_of_other_workers_have_the_same_bits(
     shared.storage.delete_folder(alone.folder)
     held: list[object] = []
 
-    def help_() -> None:
+    def run() -> None:
         one, other = take(shared, "one"), take(shared, "other")
         assert one is not None
         assert other is not None
@@ -77,7 +77,7 @@ def test_shards_of_other_workers_have_the_same_bits(
         with shared.db.write() as session:
             release_shard(session, ShardClaim.of(other), crashed=False)
 
-    lend_hands(monkeypatch, help_)
+    run_after_offer(monkeypatch, run)
     files, counting = embed(shared, claimed, add_dataset(shared, PICTURES))
 
     assert counting.images == 3
@@ -92,7 +92,7 @@ def test_shards_of_other_workers_have_the_same_bits(
 def test_the_log_counts_the_shards_of_each_worker(
     shared: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def help_() -> None:
+    def run() -> None:
         shard = take(shared, "other")
         assert shard is not None
         with shared.db.write() as session:  # so that it can claim only one shard
@@ -101,7 +101,7 @@ def test_the_log_counts_the_shards_of_each_worker(
         with shared.db.write() as session:
             session.execute(update(Shard).values(lease_until=0.0))
 
-    lend_hands(monkeypatch, help_)
+    run_after_offer(monkeypatch, run)
     context = claimed(shared, add_job(shared, add_dataset(shared, PICTURES), backbone="tiny").id)
     embed_dataset(context, tiny_backbone(), EmbeddingFiles.of(context, tiny_backbone()))
     assert "Shards of the stage embed: 1 by other, 7 by test." in log_of(shared, context.job)
@@ -112,7 +112,7 @@ def test_the_shard_of_a_dead_worker_is_claimed_again(
 ) -> None:
     runtime = Runtime(make_settings(embed_shard=3, torch_threads=1))
     taken: list[Shard | None] = []
-    lend_hands(monkeypatch, lambda: taken.append(take(runtime, "doomed", lease=1.5)))
+    run_after_offer(monkeypatch, lambda: taken.append(take(runtime, "doomed", lease=1.5)))
     files, counting = embed(runtime, claimed, add_dataset(runtime, PICTURES))
     (dead,) = taken
     assert dead is not None
@@ -130,7 +130,7 @@ def test_a_shard_that_kills_every_worker_fails_the_job(
         with shared.db.write() as session:
             session.scalars(select(Shard)).all()[0].crashes = 3
 
-    lend_hands(monkeypatch, die_of_the_first)
+    run_after_offer(monkeypatch, die_of_the_first)
     with pytest.raises(WorkerCrashed):
         embed(shared, claimed, add_dataset(shared, PICTURES))
 
@@ -147,7 +147,7 @@ def other_backend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [(other_backbone, "other weights"), (other_backend, "on cpu by torch")],
+    [(other_backbone, "other backbone weights"), (other_backend, "on cpu with torch")],
 )
 def test_a_worker_with_other_features_refuses_the_shard(
     shared: Runtime,
@@ -158,11 +158,11 @@ def test_a_worker_with_other_features_refuses_the_shard(
 ) -> None:
     errors: list[Exception] = []
 
-    def help_() -> None:
+    def run() -> None:
         change(monkeypatch)
         errors.append(_refused_help(shared))
 
-    lend_hands(monkeypatch, help_)
+    run_after_offer(monkeypatch, run)
     files, counting = embed(shared, claimed, add_dataset(shared, PICTURES))
     assert reason in str(errors[0])
     assert counting.images == 23
@@ -174,12 +174,12 @@ def test_a_worker_without_bfloat16_refuses_the_shard(
 ) -> None:
     monkeypatch.setattr(presence, "_has_bfloat16", lambda _settings: False)
     errors: list[Exception] = []
-    lend_hands(monkeypatch, lambda: errors.append(_refused_help(shared)))
+    run_after_offer(monkeypatch, lambda: errors.append(_refused_help(shared)))
     dataset_id = add_dataset(shared, PICTURES)
     job = add_job(shared, dataset_id, backbone="tiny", precision="bfloat16")
     context = claimed(shared, job.id)
     embed_dataset(context, tiny_backbone(), EmbeddingFiles.of(context, tiny_backbone()))
-    assert "declares bfloat16" in str(errors[0])
+    assert "needs bfloat16" in str(errors[0])
 
 
 def _refused_help(runtime: Runtime) -> Exception:
@@ -198,13 +198,13 @@ def test_a_waiting_job_comes_before_more_shards(
     dataset_id = add_dataset(shared, PICTURES)
     held: list[object] = []
 
-    def help_() -> None:
+    def run() -> None:
         shard = take(shared, "other")
         assert shard is not None
         add_job(shared, dataset_id, backbone="tiny")
         run_shards(shared, shard.id, "other", held.append)
 
-    lend_hands(monkeypatch, help_)
+    run_after_offer(monkeypatch, run)
     _, counting = embed(shared, claimed, dataset_id)
     assert held == [ShardClaimChanged(None)]
     assert counting.images == 20
@@ -219,13 +219,13 @@ def test_shards_use_the_features_of_the_jobs_tenant(
     mine, _ = embed(shared, claimed, ours)
     forwarded: list[str] = []
 
-    def help_() -> None:
+    def run() -> None:
         shard = take(shared, "other")
         assert shard is not None
         forwarded.append(shard.key)
         run_shards(shared, shard.id, "other", lambda _: None)
 
-    lend_hands(monkeypatch, help_)
+    run_after_offer(monkeypatch, run)
     files, _ = embed(shared, claimed, theirs)
     assert files.folder != mine.folder
     assert all(key.startswith(files.folder) for key in forwarded)

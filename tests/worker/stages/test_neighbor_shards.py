@@ -51,13 +51,13 @@ def take(runtime: Runtime) -> Shard | None:
         return claim_any_shard(session, ["cpu"], worker="other", lease_seconds=30.0, max_crashes=3)
 
 
-def lend_a_hand(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+def run_shards_first(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Another worker runs all shards before the job's worker begins; returns a counter."""
     offer = sharding.ShardedStage._offer
     done: list[object] = []
 
-    def offer_and_wait(cut: sharding.ShardedStage) -> None:
-        offer(cut)
+    def offer_and_wait(stage: sharding.ShardedStage) -> None:
+        offer(stage)
         shard = take(runtime)
         assert shard is not None
         run_shards(runtime, shard.id, "other", done.append)
@@ -76,9 +76,9 @@ def test_approximate_search_with_and_without_other_workers(
     assert summary["method"] == "approximate"
     shared.storage.delete_folder("embeddings/test")
 
-    files, helped = files_of(shared, features), lend_a_hand(shared, monkeypatch)
+    files, shards_done = files_of(shared, features), run_shards_first(shared, monkeypatch)
     mine_features(context, features, files)
-    assert helped() == 6
+    assert shards_done() == 6
     np.testing.assert_array_equal(files.ids(), alone)
     assert files.summary() == summary
     whole = mine_neighbors(features, K, method="approximate")
@@ -91,10 +91,10 @@ def test_exact_search_with_other_workers(
     shared: Runtime, context: JobContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     features = random_features(2000, 128)
-    helped = lend_a_hand(shared, monkeypatch)
+    shards_done = run_shards_first(shared, monkeypatch)
     files = files_of(shared, features)
     mine_features(context, features, files)
-    assert helped() == 3
+    assert shards_done() == 3
     assert files.summary()["method"] == "exact"
     np.testing.assert_array_equal(files.ids(), mine_neighbors(features, K, method="exact").ids)
 
@@ -102,15 +102,15 @@ def test_exact_search_with_other_workers(
 def test_a_low_recall_repeats_the_search(
     shared: Runtime, context: JobContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharded, "choose_n_probes", lambda *_: 1)
-    helped = lend_a_hand(shared, monkeypatch)
+    monkeypatch.setattr(parts, "needed_probes", lambda *_: 1)
+    shards_done = run_shards_first(shared, monkeypatch)
     features = clustered_features(4000)
     files = files_of(shared, features)
     mine_features(context, features, files)
     assert files.summary()["recall"] >= 0.98
     assert files.summary()["n_probes"] > 1
-    assert helped() > 6
-    assert "Too many neighbors were missed; more cells are looked at." in log_of(
+    assert shards_done() > 6
+    assert "Too many neighbors were missed; more cells will be searched." in log_of(
         shared, context.job
     )
 

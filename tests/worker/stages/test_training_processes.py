@@ -30,7 +30,7 @@ _CHILD = """
 import multiprocessing, os, sys
 from app.core.platform.settings import Settings
 from tests.worker.tiny import tiny_backbone
-from worker.stages import base
+from worker.stages import base as stages
 from worker.supervision.job_process import main
 base.load_backbone = lambda *_args, **_options: tiny_backbone()
 _, theirs = multiprocessing.Pipe(duplex=False)
@@ -56,8 +56,8 @@ def test_two_processes_find_the_clusters_of_one(
     run_in(make_settings(train_processes=1), claimed, jobs[0]).db.dispose()
     run_in(make_settings(train_processes=2, device="cpu"), claimed, jobs[1]).db.dispose()
 
-    assert "Trains in 2 processes." not in log_of(runtime, jobs[0])
-    assert "Trains in 2 processes." in log_of(runtime, jobs[1])
+    assert "Training in 2 processes." not in log_of(runtime, jobs[0])
+    assert "Training in 2 processes." in log_of(runtime, jobs[1])
     assert assignments(runtime, jobs[1]) == assignments(runtime, jobs[0])
     points = [curve(runtime, job) for job in jobs]
     last = max(points[0])
@@ -95,8 +95,8 @@ def test_a_job_resumes_with_another_number_of_processes(
 
     run_cluster(claimed(calm, jobs[1].id))
 
-    goes_on = "Goes on from a checkpoint at step "
-    assert any(line.startswith(goes_on) for line in log_of(calm, jobs[1]))
+    resumed = "Resumed from a checkpoint at step "
+    assert any(line.startswith(resumed) for line in log_of(calm, jobs[1]))
     assert assignments(calm, jobs[1]) == assignments(calm, jobs[0])
     several.db.dispose()
     calm.db.dispose()

@@ -34,7 +34,7 @@ def test_a_webhook_receiver_that_hangs_does_not_delay_jobs(
         with runtime.db.read() as session:
             return session.scalars(select(WebhookDelivery.attempts)).one()
 
-    def hints() -> int:
+    def notifications() -> int:
         with runtime.db.read() as session:
             return session.get_one(Job, waiting.id).notifications
 
@@ -43,7 +43,7 @@ def test_a_webhook_receiver_that_hangs_does_not_delay_jobs(
     wait_until(lambda: attempts() == 1)  # from now on the sender waits for a response
     with runtime.db.write() as session:
         session.execute(update(Job).where(Job.id == waiting.id).values(notify_at=0.0))
-    wait_until(lambda: hints() == 1)
+    wait_until(lambda: notifications() == 1)
     assert attempts() == 1
     stopping.set()
     deaf.close()

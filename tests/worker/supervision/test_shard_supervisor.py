@@ -55,9 +55,9 @@ def offer(runtime: Runtime, claimed: Claimed) -> Offer:
         save_array(runtime.storage, "embeddings/test/features.npy", FEATURES)
         save_json(runtime.storage, "embeddings/test/plan.json", plan or PLAN)
         job = claimed(runtime, add_job(runtime, add_dataset(runtime, [])).id).job
-        pieces = [ShardSpec(key, 1000 * n, 1000) for n, key in enumerate(KEYS)]
+        shards = [ShardSpec(key, 1000 * n, 1000) for n, key in enumerate(KEYS)]
         with runtime.db.write() as session:
-            offer_shards(session, job, "mine", "embeddings/test/plan.json", pieces, "cpu")
+            offer_shards(session, job, "mine", "embeddings/test/plan.json", shards, "cpu")
         return job
 
     return make
@@ -76,7 +76,7 @@ def make_endless(runtime: Runtime) -> None:
 
 
 @pytest.fixture
-def helping(runtime: Runtime, offer: Offer) -> Iterator[tuple[Job, threading.Event]]:
+def running_shards(runtime: Runtime, offer: Offer) -> Iterator[tuple[Job, threading.Event]]:
     """Runs a worker in a thread, whose shard process does not end by itself."""
     job = offer()
     make_endless(runtime)
@@ -118,9 +118,9 @@ def test_shards_need_a_worker_with_their_resource(
 
 
 def test_a_killed_process_counts_as_a_crash_and_excludes_the_job(
-    runtime: Runtime, helping: tuple[Job, threading.Event]
+    runtime: Runtime, running_shards: tuple[Job, threading.Event]
 ) -> None:
-    job, _ = helping
+    job, _ = running_shards
     for child in _children():
         child.kill()
     wait_until(lambda: shards(runtime)[0].crashes == 1)
@@ -129,9 +129,9 @@ def test_a_killed_process_counts_as_a_crash_and_excludes_the_job(
 
 
 def test_a_stopping_worker_releases_its_shard_without_a_crash(
-    runtime: Runtime, helping: tuple[Job, threading.Event]
+    runtime: Runtime, running_shards: tuple[Job, threading.Event]
 ) -> None:
-    _, stopping = helping
+    _, stopping = running_shards
     stopping.set()
     wait_until(lambda: shards(runtime)[0].lease_until == 0.0)
     assert shards(runtime)[0].crashes == 0
@@ -139,16 +139,16 @@ def test_a_stopping_worker_releases_its_shard_without_a_crash(
 
 
 def test_shards_of_a_cancelled_job_end(
-    runtime: Runtime, helping: tuple[Job, threading.Event]
+    runtime: Runtime, running_shards: tuple[Job, threading.Event]
 ) -> None:
-    job, _ = helping
+    job, _ = running_shards
     with runtime.db.write() as session:
         cancel(session, "default", job.id)
     wait_until(lambda: _children() == [])
 
 
 def test_a_shard_claimed_by_another_worker_is_given_up(
-    runtime: Runtime, helping: tuple[Job, threading.Event]
+    runtime: Runtime, running_shards: tuple[Job, threading.Event]
 ) -> None:
     with runtime.db.write() as session:
         session.execute(update(Shard).values(fence=9, lease_until=9e12, worker="other"))

@@ -8,35 +8,35 @@ from worker.supervision.watchdog import Watchdog
 
 
 def test_without_a_reset_it_calls_back_once() -> None:
-    bites: list[float] = []
-    bitten = threading.Event()
+    calls: list[float] = []
+    called = threading.Event()
 
     def on_timeout() -> None:
-        bites.append(time.monotonic())
-        bitten.set()
+        calls.append(time.monotonic())
+        called.set()
 
     started = time.monotonic()
-    with Watchdog(0.2, on_timeout) as dog:
-        assert bitten.wait(LONG_SECONDS)
+    with Watchdog(0.2, on_timeout) as watchdog:
+        assert called.wait(LONG_SECONDS)
         time.sleep(0.5)
-        assert dog.timed_out
-    assert len(bites) == 1
-    assert bites[0] - started >= 0.2
+        assert watchdog.timed_out
+    assert len(calls) == 1
+    assert calls[0] - started >= 0.2
 
 
 def test_with_resets_it_does_not() -> None:
-    bites: list[str] = []
-    with Watchdog(LONG_SECONDS, lambda: bites.append("on_timeout")) as dog:
+    calls: list[str] = []
+    with Watchdog(LONG_SECONDS, lambda: calls.append("timeout")) as watchdog:
         for _ in range(20):
             time.sleep(0.01)
-            dog.reset()
-    assert not dog.timed_out
-    assert bites == []
+            watchdog.reset()
+    assert not watchdog.timed_out
+    assert calls == []
 
 
 def test_after_its_exit_it_does_not() -> None:
-    bites: list[str] = []
-    with Watchdog(LONG_SECONDS, lambda: bites.append("on_timeout")) as dog:
+    calls: list[str] = []
+    with Watchdog(LONG_SECONDS, lambda: calls.append("timeout")) as watchdog:
         pass
-    assert not dog._thread.is_alive()
-    assert bites == []
+    assert not watchdog._thread.is_alive()
+    assert calls == []
