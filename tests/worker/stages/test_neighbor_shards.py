@@ -102,7 +102,7 @@ def test_exact_search_with_other_workers(
 def test_a_low_recall_repeats_the_search(
     shared: Runtime, context: JobContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "needed_probes", lambda *_: 1)
+    monkeypatch.setattr(sharded, "choose_n_probes", lambda *_: 1)
     shards_done = run_shards_first(shared, monkeypatch)
     features = clustered_features(4000)
     files = files_of(shared, features)
