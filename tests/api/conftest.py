@@ -17,7 +17,8 @@ from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Clustering, Dataset, Image
 from app.core.runtime import Runtime
-from app.core.storage import LocalStorage, Storage, open_storage
+from app.core.storage import Storage, open_storage
+from app.core.storage.local import LocalStorage
 from tests.conftest import MakeClient, running_api
 from tests.images import ZIP, jpeg_bytes, png_bytes, zip_of
 from tests.model_files import small_files, small_manifest, write_files

@@ -8,8 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.core.runtime import Runtime
-from app.core.storage import LocalStorage
 from app.core.storage.keys import blob_key
+from app.core.storage.local import LocalStorage
 from tests.api.conftest import upload, work_on
 from tests.api.tenants import Tenant, make_tenant
 from tests.images import jpeg_bytes

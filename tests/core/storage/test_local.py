@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from app.core.platform.errors import StorageFull
-from app.core.storage import LocalStorage
 from app.core.storage.keys import blob_key
+from app.core.storage.local import LocalStorage
 
 _FULL_DEVICE = Path("/dev/full")  # every write to it fails like on a full disk
 

@@ -3,7 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.core.storage import LocalStorage, Storage
+from app.core.storage import Storage
+from app.core.storage.local import LocalStorage
 from temi import standardize
 from worker.stages.artifacts import (
     content_key,

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from app.core.models.package.unpacking import Unpacked, unpack
 from app.core.platform.errors import InvalidRequest, ModelFileInvalid
 from app.core.runtime import Runtime
-from app.core.storage import LocalStorage, Storage
+from app.core.storage import Storage
+from app.core.storage.local import LocalStorage
 from tests.core.models.package.archives import archive, packed, parts, with_checksums
 from tests.model_files import DIM, small_head, small_manifest
 

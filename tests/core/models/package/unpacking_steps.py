@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.core.models.package.unpacking import unpack
 from app.core.platform.errors import ServiceError
-from app.core.storage import LocalStorage
+from app.core.storage.local import LocalStorage
 
 unpacked = "unpacked"
 
