@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.sse import EventSourceResponse, ServerSentEvent
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api import schemas
@@ -26,6 +25,7 @@ from app.api.http.pagination import ListingDep
 from app.core.jobs import finished as finished_jobs
 from app.core.jobs import lifecycle as jobs
 from app.core.jobs.limits import check_memory, check_open_jobs
+from app.core.jobs.queries import select_curve_points, select_jobs, select_log_lines
 from app.core.jobs.requests.job_create import JobCreate
 from app.core.jobs.webhooks import check_webhook_url
 from app.core.platform import idempotency
@@ -106,15 +106,11 @@ def list_jobs(
     status: Annotated[schemas.JobStatus | None, Query()] = None,
     dataset_id: Annotated[str | None, Query(max_length=40)] = None,
 ) -> dict[str, Any]:
-    query = select(Job).where(Job.tenant == tenant)
-    if status:
-        query = query.where(Job.status == status)
-    if dataset_id:
-        query = query.where(Job.dataset_id == dataset_id)
+    query = select_jobs(tenant, status=status, dataset_id=dataset_id)
     return listing.page(query, Job.id, schemas.Job.of, descending=True)
 
 
-@router.get("/{job_id}", responses=responses(404), summary="Get a job")
+@router.get("/{job_id}", responses=responses(404), summary="Read a job")
 def read_job(job: JobDep) -> schemas.Job:
     return schemas.Job.of(job)
 
@@ -178,7 +174,7 @@ def list_logs(
     ] = 0,
 ) -> dict[str, Any]:
     """Works during and after the run. To follow the log, repeat with `after`."""
-    query = select(JobLog).where(JobLog.job_id == job.id, JobLog.number > after)
+    query = select_log_lines(job.id, after=after)
     return listing.page(query, JobLog.number, schemas.JobLogLine.of)
 
 
@@ -193,7 +189,7 @@ def list_curves(
     job: JobDep,
     after: Annotated[int, Query(ge=-1, lt=2**31, description="Only points of later steps.")] = -1,
 ) -> dict[str, Any]:
-    query = select(JobCurve).where(JobCurve.job_id == job.id, JobCurve.step > after)
+    query = select_curve_points(job.id, after=after)
     return listing.page(query, JobCurve.step, schemas.JobCurvePoint.of)
 
 
