@@ -7,9 +7,9 @@ from app.core.platform.tables import Job, JobCurve, JobLog
 
 def select_jobs(tenant: str, *, status: str | None, dataset_id: str | None) -> Select[Job]:
     query = select(Job).where(Job.tenant == tenant)
-    if status is not None:
+    if status:
         query = query.where(Job.status == status)
-    if dataset_id is not None:
+    if dataset_id:
         query = query.where(Job.dataset_id == dataset_id)
     return query
 
