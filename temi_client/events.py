@@ -56,7 +56,8 @@ class JobWatcher:
                 raise api_error(response)
             for event in EventSource(response).iter_sse():
                 self._last_id = event.id or self._last_id
-                yield Job.model_validate_json(event.data)
+                if event.data:  # a keep-alive comment arrives as an event without data
+                    yield Job.model_validate_json(event.data)
 
     def _poll(self) -> Iterator[Job]:
         seen: Job | None = None

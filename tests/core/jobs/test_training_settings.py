@@ -52,7 +52,8 @@ def option_names(command: Any) -> dict[str, Any]:
     renamed = {f"{name.removeprefix('n_')}": name for name in ClusterCreate.model_fields}
     renamed["value"] = "values"
     hints = get_type_hints(command, include_extras=True)
-    return {renamed.get(name, name): hints[name] for name in inspect.signature(command).parameters}
+    names = inspect.signature(command).parameters.keys() - {"ctx"}
+    return {renamed.get(name, name): hints[name] for name in names}
 
 
 def test_every_training_setting_is_requested_or_internal() -> None:

@@ -30,7 +30,7 @@ _CHILD = """
 import multiprocessing, os, sys
 from app.core.platform.settings import Settings
 from tests.worker.tiny import tiny_backbone
-from worker.stages import base as stages
+from worker.stages import base
 from worker.supervision.job_process import main
 base.load_backbone = lambda *_args, **_options: tiny_backbone()
 _, theirs = multiprocessing.Pipe(duplex=False)

@@ -7,10 +7,10 @@ import pytest
 from app.core.datasets.uploads import create_upload
 from app.core.platform.tables import BlobDeletion
 from app.core.runtime import Runtime
+from app.core.storage.deletion.cleanup import Cleanup
 from app.core.storage.deletion.collector import parts
 from app.core.storage.keys import blob_key, upload_key
 from tests.conftest import MakeSettings
-from worker.supervision import maintenance
 from worker.supervision.maintenance import Cleaner
 
 
@@ -57,5 +57,5 @@ def test_a_broken_disk_does_not_end_the_cleaner(
     def broken(*_arguments: object) -> int:
         raise OSError("disk")
 
-    monkeypatch.setattr(maintenance, "delete_scheduled_blobs", broken)
+    monkeypatch.setattr(Cleanup, "run", broken)
     assert Cleaner(runtime)() == 0

@@ -109,4 +109,4 @@ def test_torch_is_not_needed(tmp_path: Path) -> None:
         "tensors.check_head(path, found)\n"
         "assert not {'torch', 'sklearn', 'timm'} & set(sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[3])
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[4])
