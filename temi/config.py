@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from temi.errors import InvalidConfig
 
+ObjectiveName = Literal["temi", "wpmi", "pmi", "scan"]  # all but the first for comparison
 Precision = Literal["float32", "bfloat16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
@@ -17,7 +18,7 @@ class TrainConfig:
     """Settings of a training run; ``resolve`` chooses the fields that are None."""
 
     n_clusters: int
-    objective: str = "temi"  # or pmi, wpmi or scan, for comparison
+    objective: ObjectiveName = "temi"
     n_heads: int = 16  # within a point of the paper's 50 at a third of the cost
     n_neighbors: int | None = None  # None: 50, fewer if the expected clusters are small
     beta: float = 0.6  # the paper's value for balanced use of all clusters
@@ -148,7 +149,7 @@ _INTEGERS = {  # field -> smallest allowed value
     "seed": 0,
 }
 _CHOICES = {
-    "objective": ("temi", "wpmi", "pmi", "scan"),
+    "objective": get_args(ObjectiveName),
     "precision": PRECISIONS,
 }
 _OPTIONAL = {field.name for field in fields(TrainConfig) if NoneType in get_args(field.type)}

@@ -81,9 +81,7 @@ ExcludeDuplicates = Annotated[
     Literal["none", "exact", "near"] | None,
     typer.Option(help="Duplicates to leave out of training."),
 ]
-Objective = Annotated[
-    Literal["temi", "wpmi", "pmi", "scan"] | None, typer.Option(help="Loss of the heads.")
-]
+Objective = Annotated[config.ObjectiveName | None, typer.Option(help="Loss of the heads.")]
 Heads = Annotated[int | None, typer.Option("--heads", min=1, help="Number of heads to train.")]
 Neighbors = Annotated[
     int | None, typer.Option("--neighbors", min=1, help="Nearest neighbors per image.")

@@ -29,14 +29,6 @@ router = APIRouter(
 )
 _TAG = r'(?:W/)?"([^"]*)"'
 _TAGS = re.compile(rf"\s*{_TAG}(?:\s*,\s*{_TAG})*\s*")
-_KINDS: dict[str, type[operations.Operation]] = {
-    "rename": operations.Rename,
-    "merge": operations.Merge,
-    "split": operations.Split,
-    "move": operations.Move,
-    "exclude": operations.Exclude,
-    "undo": operations.Undo,
-}
 _CREATED = {
     "description": "The operation",
     "headers": {"ETag": {"schema": {"type": "string"}, "description": "The new revision."}},
@@ -133,4 +125,4 @@ def _prepare(
         arguments["plan"] = plan_split(
             runtime.db, runtime.storage, tenant, clustering_id, revisions=revisions, **arguments
         )
-    return _KINDS[body.kind](**arguments)
+    return operations.KINDS[body.kind](**arguments)

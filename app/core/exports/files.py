@@ -5,7 +5,7 @@ import re
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from app.core.exports.formats import FORMATS
+from app.core.exports.formats import FORMATS, FormatName
 from app.core.platform.db import Database
 from app.core.platform.errors import NotFound
 from app.core.platform.tables import Export
@@ -15,7 +15,7 @@ from app.core.storage.deletion.retention import delete_unless_retained
 _NAME_BYTES = 80
 
 
-def export_filename(dataset_name: str, revision: int, format_: str) -> str:
+def export_filename(dataset_name: str, revision: int, format_: FormatName) -> str:
     """For example `holiday-photos-rev3.parquet`."""
     words = re.sub(r"\W+", "-", dataset_name).encode()[:_NAME_BYTES].decode(errors="ignore")
     return f"{words.strip('-_') or 'dataset'}-rev{revision}{FORMATS[format_].ending}"

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Literal
 
 from app.core.exports import coco, hugging_face, image_folder, label_studio
 from app.core.exports.arrow import write_parquet
 from app.core.exports.source import ExportSource
 from app.core.exports.text import write_csv, write_json_lines
 
+FormatName = Literal[
+    "csv", "jsonl", "parquet", "coco", "label_studio", "image_folder", "huggingface"
+]
 _ROWS, _IMAGES = 2_000, 100  # per page; smaller with images, to report progress more often
 
 
@@ -20,7 +23,7 @@ class ExportFormat:
     page: int = _ROWS
 
 
-FORMATS = {
+FORMATS: dict[FormatName, ExportFormat] = {
     "csv": ExportFormat(".csv", "text/csv", write_csv),
     "jsonl": ExportFormat(".jsonl", "application/x-ndjson", write_json_lines),
     "parquet": ExportFormat(".parquet", "application/vnd.apache.parquet", write_parquet),

@@ -5,6 +5,7 @@ from app.core.exports.files import (
     export_filename,
     get_export,
 )
+from app.core.exports.formats import FormatName
 from app.core.jobs.lifecycle import create_job
 from app.core.platform.errors import NotFound
 from app.core.platform.ids import new_id
@@ -60,7 +61,7 @@ def add_export(runtime: Runtime, clustering: Clustering, *, status: str = "succe
         ("é" * 200, "jsonl", "é" * 40 + "-rev3.jsonl"),
     ],
 )
-def test_a_file_is_named_after_its_dataset(name: str, format_: str, expected: str) -> None:
+def test_a_file_is_named_after_its_dataset(name: str, format_: FormatName, expected: str) -> None:
     assert export_filename(name, 3, format_) == expected
     assert len(export_key("job_01k9z3m4q5r6s7t8v9w0x1y2z3", expected)) <= 200
 

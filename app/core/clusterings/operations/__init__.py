@@ -2,6 +2,7 @@
 
 from app.core.clusterings.operations.apply import apply_operation, check_revision
 from app.core.clusterings.operations.kinds import (
+    KINDS,
     Exclude,
     Merge,
     Move,
@@ -12,6 +13,7 @@ from app.core.clusterings.operations.kinds import (
 )
 
 __all__ = [
+    "KINDS",
     "Exclude",
     "Merge",
     "Move",

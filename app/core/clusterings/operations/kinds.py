@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import select
 
@@ -103,6 +103,7 @@ class Undo:
 
 
 Operation = Rename | Merge | Split | Move | Exclude | Undo
+KINDS: dict[str, type[Operation]] = {kind.__name__.lower(): kind for kind in get_args(Operation)}
 
 
 def _known_images(editor: ClusteringEditor, image_ids: Sequence[str]) -> list[str]:

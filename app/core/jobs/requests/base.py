@@ -65,7 +65,7 @@ Beta = Annotated[
     Field(gt=0.5, le=1.0, description="A lower value gives clusters of more equal size."),
 ]
 Objective = Annotated[
-    Literal["temi", "wpmi", "pmi", "scan"] | None,
+    training.ObjectiveName | None,
     Field(description="Training objective. By default `temi`; the others are for comparison."),
 ]
 Steps = Annotated[int | None, Field(ge=1, le=MAX_STEPS)]

@@ -9,6 +9,7 @@ from app.core.clusterings.revisions import check_clusters, open_revision
 from app.core.clusterings.rows import get_clustering
 from app.core.datasets.rows import get_dataset
 from app.core.exports.files import export_filename
+from app.core.exports.formats import FormatName
 from app.core.jobs.lifecycle import create_job
 from app.core.jobs.requests import base
 from app.core.platform.errors import DatasetEmpty
@@ -33,9 +34,7 @@ class ExportCreate(base.JobCreateBase):
 
     kind: Literal["export"]
     clustering_id: str = Field(max_length=40)
-    format: Literal[
-        "csv", "jsonl", "parquet", "coco", "label_studio", "image_folder", "huggingface"
-    ]
+    format: FormatName
     revision: int | None = Field(
         default=None, ge=1, le=2**31 - 1, description="By default the current one."
     )

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temi.config import TrainConfig
+from temi.config import ObjectiveName, TrainConfig
 from temi.training.objectives import Pmi, Temi, Wpmi, make_objective
 from temi.training.objectives.teacher import agreement, uniform_log_occupancy, update_log_occupancy
 from temi.training.objectives.temi import pair_loss
@@ -114,7 +114,7 @@ def test_loss_is_symmetric_in_the_views() -> None:
     name=st.sampled_from(["pmi", "wpmi", "temi", "scan"]),
 )
 def test_loss_and_gradient_are_finite_for_any_logits(
-    seed: int, scale: float, beta: float, n_clusters: int, name: str
+    seed: int, scale: float, beta: float, n_clusters: int, name: ObjectiveName
 ) -> None:
     objective = make_objective(TrainConfig(n_clusters=n_clusters, beta=beta, objective=name))
     student = logits(seed, 2, 6, n_clusters, scale=scale).requires_grad_()
