@@ -76,13 +76,23 @@ class TorchProcessGroup:
         self.rank = dist.get_rank()
         self.world_size = dist.get_world_size()
         # States do not fit on a GPU beside the run itself, so they are sent between CPUs.
-        cpu_only = dist.get_backend() == "gloo"
-        group = dist.group.WORLD if cpu_only else dist.new_group(backend="gloo")
-        assert isinstance(group, dist.ProcessGroup)  # every process is a member of it
-        self._cpu_group = group
+        self._cpu_group: dist.ProcessGroup | None = None  # the default group
+        if dist.get_backend() != "gloo":
+            group = dist.new_group(backend="gloo")
+            assert isinstance(group, dist.ProcessGroup)  # every process is a member of it
+            self._cpu_group = group
+
+    def destroy(self) -> None:
+        """Call it in every process at the end of the run.
+
+        A group that is still referenced lives until the interpreter exits; its threads then
+        abort the process now and then.
+        """
+        self._cpu_group = None
+        dist.destroy_process_group()
 
     def all_gather(self, local: Tensor, heads_per_rank: Sequence[int]) -> Tensor:
-        return self._all_gather(local, heads_per_rank, dist.group.WORLD)
+        return self._all_gather(local, heads_per_rank, None)
 
     def all_gather_on_cpu(self, local: Tensor, heads_per_rank: Sequence[int]) -> Tensor:
         return self._all_gather(local.cpu(), heads_per_rank, self._cpu_group)
