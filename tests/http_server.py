@@ -3,8 +3,7 @@
 import socket
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -13,8 +12,7 @@ import uvicorn
 from app.core.platform.settings import Settings
 from app.main import create_app
 from app.server import make_config
-
-SECONDS = 60.0  # within which anything is expected on a busy machine
+from tests.waiting import LONG_SECONDS, wait_until
 
 
 class RawClient:
@@ -25,7 +23,7 @@ class RawClient:
         self._open = ExitStack()
 
     def connect(self, data: bytes = b"", **options: Any) -> socket.socket:
-        opened = socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS, **options)
+        opened = socket.create_connection(("127.0.0.1", self.port), timeout=LONG_SECONDS, **options)
         self._open.callback(opened.close)
         if data:
             opened.sendall(data)
@@ -74,10 +72,3 @@ def read_all(opened: socket.socket) -> bytes:
 
 def status_of(answer: bytes) -> int:
     return int(answer.split(b" ", 2)[1])
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = SECONDS) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)

@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from app.core.platform.settings import Settings
-from tests.http_server import SECONDS, RawClient, status_of, wait_until
+from tests.http_server import RawClient, status_of
 from tests.servers import free_port
+from tests.waiting import LONG_SECONDS, wait_until
 
 
 def _is_up(client: RawClient, process: "subprocess.Popen[bytes]") -> bool:
@@ -35,7 +36,7 @@ def test_the_command_enforces_the_limits(settings: Settings, workers: int) -> No
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until(lambda: _is_up(client, process), 2 * SECONDS)
+        wait_until(lambda: _is_up(client, process))
         for _ in range(workers * 3):  # whichever process answers
             long = client.ask(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000)
             assert status_of(long) == 431
@@ -43,4 +44,4 @@ def test_the_command_enforces_the_limits(settings: Settings, workers: int) -> No
     finally:
         client.close()
         process.terminate()
-        assert process.wait(SECONDS) in (0, -signal.SIGTERM)
+        assert process.wait(LONG_SECONDS) in (0, -signal.SIGTERM)

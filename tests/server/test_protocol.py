@@ -5,11 +5,13 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import psutil
 import pytest
 
 from app.server.protocol import _MAX_PIPELINED
 from tests.conftest import MakeSettings
-from tests.http_server import RawClient, read_all, running_server, status_of, wait_until
+from tests.http_server import RawClient, read_all, running_server, status_of
+from tests.waiting import LONG_SECONDS, wait_until
 
 _GET = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n"
 _PIECE, _PIECES = bytes(65536), 2000
@@ -97,7 +99,7 @@ def test_slow_headers_are_refused(short: RawClient) -> None:
 
 def _until_closed(opened: socket.socket, piece: bytes) -> None:
     opened.settimeout(0.05)
-    end = time.monotonic() + 60
+    end = time.monotonic() + LONG_SECONDS
     while time.monotonic() < end:
         try:
             opened.sendall(piece)
@@ -122,10 +124,19 @@ def test_two_requests_on_one_connection(server: RawClient) -> None:
     assert b"HTTP/1.1 200" in read_all(opened)
 
 
+def _is_established(opened: socket.socket) -> bool:
+    """Returns whether the server has not closed its end: nothing is read from ours."""
+    ends = (opened.getpeername(), opened.getsockname())
+    return any(
+        (each.laddr, each.raddr) == ends and each.status == psutil.CONN_ESTABLISHED
+        for each in psutil.net_connections("tcp4")
+    )
+
+
 def test_a_client_that_does_not_read_is_disconnected(short: RawClient) -> None:
     opened = short.connect(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert opened.recv(10)
-    time.sleep(2)  # it takes nothing meanwhile
+    wait_until(lambda: not _is_established(opened))  # it takes nothing meanwhile
     assert len(read_all(opened)) < len(_PIECE) * _PIECES
 
 

@@ -12,9 +12,10 @@ from app.core.runtime import Runtime
 from app.main import create_app
 from tests.api.conftest import Json, MakeClustering
 from tests.conftest import MakeClient, MakeSettings
-from tests.http_server import RawClient, running_server, status_of, wait_until
+from tests.http_server import RawClient, running_server, status_of
 from tests.images import png_bytes, zip_of
 from tests.keys import bearer, make_key
+from tests.waiting import wait_until
 
 _KEY = "a-long-enough-key-for-tests"
 _MiB = 1024 * 1024
