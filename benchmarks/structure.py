@@ -150,7 +150,7 @@ def _use(url: str) -> None:
     with TemiClient(url) as client:
         archive = _DEMO / "clipart.zip"
         upload = client.wait(client.upload_dataset(archive, name="d", labels_from="folder").id)
-        job = client.wait(client.cluster(upload.dataset_id, n_clusters=8).id)
+        job = client.wait(client.cluster(upload.dataset_id, n_clusters=8, n_heads=2, steps=50).id)
         assert job.result is not None
         list(client.clusters(job.result["clustering_id"]))
         list(client.labels(upload.dataset_id))
