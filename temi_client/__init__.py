@@ -18,10 +18,12 @@ from temi_client.models.clusterings import (
     Clustering,
     Export,
     Operation,
+    OperationWarning,
     RankedImage,
     Statistics,
 )
 from temi_client.models.datasets import (
+    CurrentClusteringChange,
     Dataset,
     DatasetIssue,
     Duplicate,
@@ -50,6 +52,7 @@ __all__ = [
     "Comparison",
     "CorruptDownload",
     "CreatedKey",
+    "CurrentClusteringChange",
     "CurvePoint",
     "Dataset",
     "DatasetIssue",
@@ -73,6 +76,7 @@ __all__ = [
     "Model",
     "ModelVersion",
     "Operation",
+    "OperationWarning",
     "PlotName",
     "Prediction",
     "Predictions",

@@ -13,6 +13,7 @@ from app.cli import (
     cluster,
     clustering_operations,
     clusterings,
+    current_clustering,
     dataset_ingest,
     datasets,
     demo,
@@ -65,6 +66,7 @@ def temi(
 
 
 datasets.app.add_typer(dataset_ingest.app)
+datasets.app.add_typer(current_clustering.app)
 jobs.app.add_typer(job_start.app, name="start")
 clusterings.app.add_typer(clustering_operations.app)
 models.app.add_typer(model_versions.app)

@@ -130,12 +130,20 @@ def predict(
     ctx: typer.Context,
     model: ModelReference,
     dataset_id: DatasetId,
+    extend: Annotated[
+        bool | None,
+        typer.Option(
+            "--extend/--new",
+            help="Add new images to the clustering by this version and keep its edits (default), "
+            "or create a new clustering.",
+        ),
+    ] = None,
     priority: Priority = None,
     webhook_url: WebhookUrl = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Assign all images of a dataset to the clusters of a model."""
+    """Assign the images of a dataset to the clusters of a model."""
     _start("predict", **locals())
 
 

@@ -64,6 +64,7 @@ def upgrade() -> None:
         sa.Column("issue_count", sa.Integer(), nullable=False),
         sa.Column("labeled_count", sa.Integer(), nullable=False),
         sa.Column("bytes", sa.BigInteger(), nullable=False),
+        sa.Column("current_clustering_id", sa.String(length=40), nullable=True),
         sa.Column("error", _JSON, nullable=True),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.Column("updated_at", sa.Double(), nullable=False),
@@ -311,6 +312,7 @@ def upgrade() -> None:
         sa.Column("model_name", sa.String(length=100), nullable=False),
         sa.Column("model_version", sa.Integer(), nullable=False),
         sa.Column("n_clusters", sa.Integer(), nullable=False),
+        sa.Column("next_cluster_id", sa.Integer(), nullable=False),
         sa.Column("image_count", sa.Integer(), nullable=False),
         sa.Column("revision", sa.Integer(), nullable=False),
         sa.Column("metrics", _JSON, nullable=False),
@@ -329,6 +331,23 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_clusterings_dataset_id"), "clusterings", ["dataset_id"], unique=False)
     op.create_index(op.f("ix_clusterings_tenant"), "clusterings", ["tenant"], unique=False)
+    op.create_table(
+        "current_clustering_changes",
+        sa.Column("dataset_id", sa.String(length=40), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("before", sa.String(length=40), nullable=True),
+        sa.Column("clustering_id", sa.String(length=40), nullable=True),
+        sa.Column("changed_by", sa.String(length=200), nullable=True),
+        sa.Column("changed_at", sa.Double(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["dataset_id"],
+            ["datasets.id"],
+            name=op.f("fk_current_clustering_changes_dataset_id_datasets"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("dataset_id", "number", name=op.f("pk_current_clustering_changes")),
+    )
     op.create_table(
         "duplicates",
         sa.Column("image_id", sa.String(length=40), nullable=False),
@@ -553,6 +572,7 @@ def upgrade() -> None:
         sa.Column("moved", sa.BigInteger(), nullable=False),
         sa.Column("undoes", sa.Integer(), nullable=True),
         sa.Column("undone_by", sa.Integer(), nullable=True),
+        sa.Column("created_by", sa.String(length=200), nullable=True),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.ForeignKeyConstraint(
             ["clustering_id"],
@@ -640,6 +660,7 @@ def downgrade() -> None:
     op.drop_index("ix_duplicates_dataset_id_kind_image_id", table_name="duplicates")
     op.drop_index("ix_duplicates_dataset_id_image_id", table_name="duplicates")
     op.drop_table("duplicates")
+    op.drop_table("current_clustering_changes")
     op.drop_index(op.f("ix_clusterings_tenant"), table_name="clusterings")
     op.drop_index(op.f("ix_clusterings_dataset_id"), table_name="clusterings")
     op.drop_table("clusterings")

@@ -1,4 +1,6 @@
-"""The distance of every image from the center of its cluster."""
+"""Centers of clusters: mean directions of the features of their images."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +24,23 @@ def center_distances(
         cosines = np.einsum("nd,nd->n", _unit(features[rows]), centers[assigned[rows]])
         distances[rows] = 1.0 - np.clip(cosines, -1.0, 1.0)
     return distances
+
+
+def nearest_center(
+    features: npt.NDArray[np.floating],
+    rows: npt.NDArray[np.integer],
+    members: Sequence[npt.NDArray[np.integer]],
+) -> npt.NDArray[np.int64]:
+    """Return, for each of these rows, the group of rows with the nearest center: (M,)."""
+    centers = np.zeros((len(members), features.shape[1]), dtype=np.float64)
+    for group, own in enumerate(members):
+        for part in chunks(len(own)):
+            centers[group] += _unit(features[own[part]]).sum(axis=0)
+    centers = _unit(centers)
+    nearest = np.empty(len(rows), dtype=np.int64)
+    for part in chunks(len(rows)):
+        nearest[part] = (_unit(features[rows[part]]) @ centers.T).argmax(axis=1)
+    return nearest
 
 
 def _unit(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:

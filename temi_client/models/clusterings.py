@@ -14,7 +14,7 @@ class Clustering(ApiModel):
     job_id: str | None = None  # None after the job was deleted
     dataset_id: str
     model: ModelRef
-    n_clusters: int
+    n_clusters: int  # of this revision, without merged ones
     image_count: int
     revision: int
     metrics: dict[str, Any] = Field(default_factory=dict)
@@ -75,6 +75,12 @@ class Statistics(ApiModel):
     size_histogram: Histogram
 
 
+class OperationWarning(ApiModel):
+    code: str
+    detail: str
+    cluster_ids: list[int] = Field(default_factory=list)
+
+
 class Operation(ApiModel):
     """An edit of a clustering; it created `revision`."""
 
@@ -85,7 +91,9 @@ class Operation(ApiModel):
     new_cluster_ids: list[int] = Field(default_factory=list)
     undoes: int | None = None
     undone_by: int | None = None
+    created_by: str | None = None  # name of the API key
     created_at: datetime
+    warnings: list[OperationWarning] = Field(default_factory=list)  # of a new operation
 
 
 class Export(ApiModel):

@@ -19,8 +19,20 @@ class Dataset(ApiModel):
     labeled_count: int = 0
     bytes: int = 0
     error: ErrorInfo | None = None
+    current_clustering_id: str | None = None  # gives the labels
     created_at: datetime
     updated_at: datetime | None = None
+
+
+class CurrentClusteringChange(ApiModel):
+    """A change of the clustering that gives a dataset its labels."""
+
+    number: int
+    kind: str  # first, set, rollback or delete
+    before: str | None = None
+    clustering_id: str | None = None
+    changed_by: str | None = None  # name of the API key
+    changed_at: datetime
 
 
 class Image(ApiModel):
@@ -73,6 +85,7 @@ class ImageLabel(ApiModel):
     clustering_id: str
     dataset_id: str | None = None
     revision: int | None = None
+    current: bool = False  # whether it is the current clustering of the dataset
     cluster_id: int | None = None
     label: str | None = None
     probability: float

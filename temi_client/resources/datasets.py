@@ -7,8 +7,15 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 from temi_client.downloads import Progress, download_stream
-from temi_client.models.datasets import Dataset, DatasetIssue, Duplicate, Image, LabelRow
-from temi_client.resources.base import Resource, path_segment, without_none
+from temi_client.models.datasets import (
+    CurrentClusteringChange,
+    Dataset,
+    DatasetIssue,
+    Duplicate,
+    Image,
+    LabelRow,
+)
+from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
 
 LabelFormat = Literal["jsonl", "csv", "arrow"]
 DuplicateKind = Literal["exact", "near"]
@@ -49,6 +56,23 @@ class DatasetMethods(Resource):
         response = self._transport.send("PATCH", _path(dataset_id), json={"name": name})
         return Dataset.model_validate_json(response.content)
 
+    def set_current_clustering(self, dataset_id: str, clustering_id: str) -> Dataset:
+        """Chooses the clustering that gives the dataset its labels."""
+        path, body = _current(dataset_id), {"clustering_id": clustering_id}
+        response = self._transport.send("PUT", path, json=body)
+        return Dataset.model_validate_json(response.content)
+
+    def rollback_current_clustering(
+        self, dataset_id: str, *, idempotency_key: str | None = None
+    ) -> Dataset:
+        """Undoes the last choice; each call goes one choice further back."""
+        path = f"{_current(dataset_id)}:rollback"
+        return self._post(Dataset, path, headers=idempotency_header(idempotency_key))
+
+    def current_clustering_history(self, dataset_id: str) -> Iterator[CurrentClusteringChange]:
+        """Lists the changes of the current clustering, newest first."""
+        return self._pages(CurrentClusteringChange, f"{_current(dataset_id)}/history")
+
     def delete_dataset(self, dataset_id: str) -> None:
         """Deletes a dataset with its images, clusterings and exports."""
         self._delete(_path(dataset_id))
@@ -59,7 +83,7 @@ class DatasetMethods(Resource):
         )
 
     def labels(self, dataset_id: str, **selection: Unpack[LabelSelection]) -> Iterator[LabelRow]:
-        """Streams the label of every image, by default from the newest clustering."""
+        """Streams the label of every image, by default from the current clustering."""
         with self._transport.stream(
             f"{_path(dataset_id)}/labels",
             headers={"Accept": _LABEL_TYPES["jsonl"]},
@@ -87,6 +111,10 @@ class DatasetMethods(Resource):
             params=_label_params(selection),
             progress=progress,
         )
+
+
+def _current(dataset_id: str) -> str:
+    return f"{_path(dataset_id)}/current-clustering"
 
 
 def _path(dataset_id: str) -> str:

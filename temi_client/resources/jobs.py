@@ -74,7 +74,8 @@ class JobMethods(Resource):
         )
 
     def predict_dataset(self, model: str, dataset_id: str, **options: Any) -> Job:
-        """Assigns all images of a dataset to the clusters of a model, as a new clustering."""
+        """Assigns the images of a dataset to the clusters of a model. A clustering by the same
+        version gets the images that it lacks and keeps its edits, unless `extend` is False."""
         return self.create_job(kind="predict", model=model, dataset_id=dataset_id, **options)
 
     def map(

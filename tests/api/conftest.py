@@ -10,6 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
+from app.core.clusterings.current import set_first
 from app.core.clusterings.rows import Assigned
 from app.core.jobs.lifecycle import Progress, claim, create_job, finish
 from app.core.models import add_version
@@ -153,4 +154,5 @@ def store_clustering(
             for row, image in enumerate(images)
         )
         add_clustering(session, clustering, rows)
+        set_first(session, clustering)
     return clustering_id

@@ -72,6 +72,9 @@ CALLS: dict[str, Call] = {
     "download_map": lambda c, file: c.download_map("job_1", file.with_name("map")),
     # clusterings
     "clusterings": lambda c, _: c.clusterings(),
+    "set_current_clustering": lambda c, _: c.set_current_clustering("ds_1", "cl_1"),
+    "rollback_current_clustering": lambda c, _: c.rollback_current_clustering("ds_1"),
+    "current_clustering_history": lambda c, _: c.current_clustering_history("ds_1"),
     "clustering": lambda c, _: c.clustering("cl_1"),
     "delete_clustering": lambda c, _: c.delete_clustering("cl_1"),
     "statistics": lambda c, _: c.statistics("cl_1"),

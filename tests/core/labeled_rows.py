@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import insert, select
 
+from app.core.clusterings.current import set_first
 from app.core.clusterings.rows import Assigned, add_assignments, add_clusters, refresh_clusters
 from app.core.datasets.rows import create_dataset
 from app.core.platform.ids import new_id
@@ -90,6 +91,7 @@ def store_history(runtime: Runtime, dataset_id: str, states: Sequence[State]) ->
         )
         session.flush()
         refresh_clusters(session, clustering.id)
+        set_first(session, clustering)
         for revision, (old, new) in enumerate(pairwise(states), start=2):
             session.execute(
                 insert(ClusteringOperation), _operation(clustering.id, revision, old, new)

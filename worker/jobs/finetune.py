@@ -122,7 +122,9 @@ def evaluate(job: FinetuneJob) -> None:
     embed_dataset(job.context, job.tuned_backbone, job.tuned_embedding, stage="evaluate")
     features, model = job.tuned_embedding.features(), job.tuned_model()
     EvaluationFiles(job).save(
-        *evaluate_clustering(job.context, features, model, _trained_with(job))
+        *evaluate_clustering(
+            job.context, features, model, _trained_with(job), clusters=job.clusters
+        )
     )
 
 
@@ -135,7 +137,8 @@ def register(job: FinetuneJob) -> None:
     result = ClusteringResult(
         assignments=evaluated.assignments(),
         metrics=metrics,
-        labels=job.labels,
+        labels=job.clusters.names,
+        merges=job.clusters.merges,
         embedding_folder=job.tuned_embedding.folder,
     )
     version = NewVersion(

@@ -1,10 +1,11 @@
-"""Predict jobs: assign all images of a dataset to the clusters of a registered model."""
+"""Predict jobs: assign the images of a dataset to the clusters of a registered model."""
 
 import torch
 
 from worker.context import JobContext
 from worker.stages.base import ModelJob, embed, run_stage
 from worker.stages.evaluation import EvaluationFiles, evaluate_clustering
+from worker.stages.extension import register_extension
 from worker.stages.registration import ClusteringResult, register_prediction
 
 
@@ -15,13 +16,19 @@ def run_predict(context: JobContext) -> None:
     embed(job)
 
     def evaluate() -> None:
-        evaluated.save(*evaluate_clustering(context, job.embedding.features(), job.model))
+        evaluated.save(
+            *evaluate_clustering(
+                context, job.embedding.features(), job.model, clusters=job.clusters
+            )
+        )
 
     run_stage(context, "evaluate", evaluate, done=evaluated.done)
     result = ClusteringResult(
         assignments=evaluated.assignments(),
         metrics=evaluated.metrics(),
-        labels=job.labels,
+        labels=job.clusters.names,
+        merges=job.clusters.merges,
         embedding_folder=job.embedding.folder,
     )
-    register_prediction(context, job.model_name, job.model_version, result)
+    if not register_extension(context, job, result):
+        register_prediction(context, job.model_name, job.model_version, result)

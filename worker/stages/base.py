@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from app.core.clusterings.names import current_names
+from app.core.clusterings.names import ModelClusters, current_clusters
 from app.core.models import get_model, get_version
 from app.core.models.files import ModelFiles, load_model
 from app.core.platform.tables import ModelVersion
@@ -76,10 +76,11 @@ class ModelJob(EmbeddedJob):
         return self.version.manifest
 
     @cached_property
-    def labels(self) -> list[str]:
-        """The current names of the clusters."""
+    def clusters(self) -> ModelClusters:
+        """The clusters of the model as users have named and merged them."""
+        extended = self.context.job.config.get("clustering_id")
         with self.context.runtime.db.read() as session:
-            return current_names(session, self.version)
+            return current_clusters(session, self.version, extended)
 
     @cached_property
     def loaded(self) -> tuple[Backbone, ClusterModel]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
 
+from app.core.clusterings.names import ModelClusters
 from app.core.datasets.rows import iterate_images
 from temi.analysis.centers import center_distances
 from temi.analysis.confidence import ConfidenceTally
@@ -29,6 +30,9 @@ class Assignments:
     probability: npt.NDArray[np.float32]
     margin: npt.NDArray[np.float32]
     distance: npt.NDArray[np.float32]
+
+    def take(self, rows: npt.NDArray[np.integer]) -> "Assignments":
+        return Assignments(**{name: values[rows] for name, values in vars(self).items()})
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,11 @@ def evaluate_clustering(
     config: TrainConfig | None = None,
     neighbors: npt.NDArray[np.integer] | None = None,
     rows: npt.NDArray[np.integer] | None = None,
+    clusters: ModelClusters | None = None,
 ) -> tuple[dict[str, Any], Assignments]:
     """Returns metrics and assignments. `config` adds k-means for comparison. `neighbors` are those
-    of `rows` (by default of all rows), numbered within them."""
-    tally = _assign(context, features, model)
+    of `rows` (by default of all rows), numbered within them. `clusters` are merged first."""
+    tally = _assign(context, features, model, clusters)
     labels = dataset_labels(context)
     with context.computing():
         return _measure(tally, features, model, config, neighbors, rows, labels)
@@ -113,14 +118,18 @@ def _measure(
 
 
 def _assign(
-    context: JobContext, features: npt.NDArray[np.float32], model: ClusterModel
+    context: JobContext,
+    features: npt.NDArray[np.float32],
+    model: ClusterModel,
+    clusters: ModelClusters | None,
 ) -> ConfidenceTally:
     progress = context.start_progress("evaluate", total=len(features))
     tally = ConfidenceTally(model.n_clusters)
     rows = max(1, min(_CHUNK_ROWS, _CHUNK_VALUES // model.n_clusters))
     for start in range(0, len(features), rows):
         chunk = features[start : start + rows]
-        tally.add(model.predict_proba(chunk))  # (chunk, C)
+        probabilities = model.predict_proba(chunk)  # (chunk, C)
+        tally.add(clusters.merge(probabilities) if clusters else probabilities)
         progress.advance_to(start + len(chunk))
     return tally
 

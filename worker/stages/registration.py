@@ -10,6 +10,8 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from app.core.clusterings.current import set_first
+from app.core.clusterings.operations import Merge, apply_operation
 from app.core.clusterings.rows import (
     Assigned,
     add_assignments,
@@ -38,6 +40,7 @@ class ClusteringResult:
     assignments: Assignments
     metrics: dict[str, Any]
     labels: Sequence[str]  # names of the clusters, by number
+    merges: Sequence[Sequence[int]] = ()  # clusters that are one, each into its first
     embedding_folder: str
 
 
@@ -136,7 +139,18 @@ def _finish(
     )
     add_clustering(session, clustering, to_rows(ids, result.assignments))
     name_clusters(session, clustering_id, result.labels)
+    for merged in result.merges:
+        operation = Merge(cluster_ids=merged, into=merged[0])
+        apply_operation(session, context.job.tenant, clustering_id, operation)
+    set_first(session, clustering)
     summary = {"clustering_id": clustering_id, "model": model, "metrics": result.metrics}
+    finish_registration(context, session, summary, count)
+
+
+def finish_registration(
+    context: JobContext, session: Session, summary: dict[str, Any], count: int
+) -> None:
+    """Ends the job with this result."""
     finish(
         session,
         context.job.id,

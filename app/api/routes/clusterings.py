@@ -6,10 +6,10 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 
 from app.api import schemas
 from app.api.http.auth import AuthenticatedRoute
-from app.api.http.dependencies import RuntimeDep, SessionDep, TenantDep
+from app.api.http.dependencies import ActorDep, RuntimeDep, SessionDep, TenantDep
 from app.api.http.errors import responses
 from app.api.http.pagination import ListingDep, RankedListingDep
-from app.core.clusterings import queries
+from app.core.clusterings import deletion, queries
 from app.core.clusterings import rows as clusterings
 from app.core.clusterings import statistics as cluster_statistics
 from app.core.platform.tables import Assignment, Cluster, Clustering
@@ -72,11 +72,14 @@ def read_clustering(response: Response, clustering: ClusteringDep) -> schemas.Cl
     summary="Delete a clustering",
 )
 def delete_clustering(
-    runtime: RuntimeDep, tenant: TenantDep, clustering_id: Annotated[str, Path(max_length=40)]
+    runtime: RuntimeDep, actor: ActorDep, clustering_id: Annotated[str, Path(max_length=40)]
 ) -> None:
-    """Deletes its history and its exports, too. The dataset and the model stay."""
+    """Deletes its history and its exports, too. The dataset and the model stay. If it was the
+    current clustering of the dataset, the one that was current before becomes current again."""
     with runtime.db.write() as session:
-        files = clusterings.delete_clustering(session, tenant, clustering_id)
+        files = deletion.delete_clustering(
+            session, actor.tenant, clustering_id, changed_by=actor.key_name
+        )
     delete_unless_retained(runtime.db, runtime.storage, files)
 
 

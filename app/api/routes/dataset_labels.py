@@ -64,7 +64,7 @@ def stream_labels(
     tenant: TenantDep,
     dataset_id: Annotated[str, Path(max_length=40)],
     clustering_id: Annotated[
-        str | None, Query(max_length=40, description="By default the newest one of the dataset.")
+        str | None, Query(max_length=40, description="By default the current one of the dataset.")
     ] = None,
     revision: Annotated[
         int | None, Query(ge=1, le=2**31 - 1, description="By default the current revision.")

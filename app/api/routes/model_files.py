@@ -24,7 +24,7 @@ from app.api.http.limits import DownloadLimit, check_quota
 from app.api.routes.models import Name, Version
 from app.core import models as registry
 from app.core.access.quota import check_growth
-from app.core.clusterings.names import current_names
+from app.core.clusterings.names import current_clusters
 from app.core.models.package.packing import PackedModel
 from app.core.models.package.unpacking import Unpacked, unpack
 from app.core.platform import idempotency
@@ -66,7 +66,7 @@ def export_version(
     with runtime.db.read() as session:  # closed before a slow client reads
         model = registry.get_model(session, tenant, name)
         row = registry.get_version(session, model, version)
-        labels = current_names(session, row)
+        labels = current_clusters(session, row).names
     packed = PackedModel(runtime.storage, name, row, labels)
     headers = {
         "Content-Length": str(packed.size),

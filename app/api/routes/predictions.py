@@ -27,6 +27,7 @@ from app.api.inference import (
 )
 from app.api.routes.jobs import accept_job, accepted
 from app.api.routes.models import Version
+from app.core.clusterings.names import ModelClusters
 from app.core.datasets.queries import image_hashes
 from app.core.jobs.requests.predict import PredictCreate
 from app.core.platform.db import Database
@@ -206,7 +207,7 @@ def _to_response(
     body = schemas.Predictions(
         model=schemas.ModelRef(name=model.name, version=model.version),
         data=[
-            _prediction(name, outcome, model.labels, options)
+            _prediction(name, outcome, model.clusters, options)
             for name, outcome in zip(names, outcomes, strict=True)
         ],
     )
@@ -214,20 +215,24 @@ def _to_response(
 
 
 def _prediction(
-    image: str, outcome: Outcome, labels: Sequence[str], options: schemas.PredictOptions
+    image: str, outcome: Outcome, clusters: ModelClusters, options: schemas.PredictOptions
 ) -> schemas.Prediction:
     if isinstance(outcome, ImageRejected):
         error = schemas.ErrorInfo(code=outcome.code, detail=outcome.detail)
         return schemas.Prediction(
             image=image, cluster_id=None, label=None, probability=None, top_k=[], error=error
         )
-    likeliest = np.argsort(-outcome, kind="stable")[: options.top_k]
+    merged = clusters.merge(outcome)
+    likeliest = np.argsort(-merged, kind="stable")
     ranked = [
         schemas.ClusterProbability(
-            cluster_id=int(i), label=labels[i], probability=round(float(outcome[i]), 6)
+            cluster_id=clusters.cluster_ids[i],
+            label=clusters.names[i],
+            probability=round(float(merged[i]), 6),
         )
         for i in likeliest
-    ]
+        if clusters.outputs[i] == i
+    ][: options.top_k]
     first = ranked[0]
     return schemas.Prediction(
         image=image,
@@ -235,6 +240,6 @@ def _prediction(
         label=first.label,
         probability=first.probability,
         top_k=ranked,
-        probabilities=[round(float(p), 6) for p in outcome] if options.probabilities else None,
+        probabilities=[round(float(p), 6) for p in merged] if options.probabilities else None,
         error=None,
     )

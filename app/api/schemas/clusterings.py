@@ -19,9 +19,7 @@ class Clustering(BaseModel):
     job_id: str | None = Field(description="Null after the job was deleted.")
     dataset_id: str
     model: ModelRef
-    n_clusters: int = Field(
-        description="All clusters that were ever created, merged ones included."
-    )
+    n_clusters: int = Field(description="Clusters of this revision, without merged ones.")
     image_count: int
     revision: int = Field(description="Increases with every operation; also the ETag.")
     metrics: dict[str, Any] = Field(
@@ -100,6 +98,7 @@ class ImageLabel(BaseModel):
     clustering_id: str
     dataset_id: str
     revision: int
+    current: bool = Field(description="Whether it is the current clustering of the dataset.")
     cluster_id: int | None = Field(description="Null if the image was excluded.")
     label: str | None
     probability: float
@@ -108,13 +107,14 @@ class ImageLabel(BaseModel):
 
     @classmethod
     def of(
-        cls, row: tables.Assignment, clustering: tables.Clustering, label: str | None
+        cls, row: tables.Assignment, clustering: tables.Clustering, label: str | None, current: bool
     ) -> "ImageLabel":
         excluded = row.cluster_id == tables.EXCLUDED
         return cls(
             clustering_id=clustering.id,
             dataset_id=clustering.dataset_id,
             revision=clustering.revision,
+            current=current,
             cluster_id=None if excluded else row.cluster_id,
             label=label,
             probability=row.probability,

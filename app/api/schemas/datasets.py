@@ -20,12 +20,36 @@ class Dataset(BaseModel):
     issue_count: int = Field(description="Files that could not be read; see the list of issues.")
     labeled_count: int
     bytes: int = Field(description="Bytes of the images.")
+    current_clustering_id: str | None = Field(
+        description="The clustering that gives the dataset its labels."
+    )
     error: ErrorInfo | None
     created_at: datetime
     updated_at: datetime
 
     @classmethod
     def of(cls, row: tables.Dataset) -> "Dataset":
+        return cls(**shown_fields(cls, row))
+
+
+class CurrentClusteringUpdate(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    clustering_id: str = Field(max_length=40, examples=["cl_01k9z3m4q5r6s7t8v9w0x1y2z3"])
+
+
+class CurrentClusteringChange(BaseModel):
+    number: int = Field(description="1, 2, ... without gaps.")
+    kind: Literal["first", "set", "rollback", "delete"] = Field(
+        description="`first`: the dataset had none. `delete`: the one before was deleted."
+    )
+    before: str | None = Field(description="The current clustering before the change.")
+    clustering_id: str | None = Field(description="The current clustering after the change.")
+    changed_by: str | None = Field(description="Name of the API key; null if no key was required.")
+    changed_at: datetime
+
+    @classmethod
+    def of(cls, row: tables.CurrentClusteringChange) -> "CurrentClusteringChange":
         return cls(**shown_fields(cls, row))
 
 

@@ -1,7 +1,7 @@
 """Operations on a clustering, one schema per kind."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -13,6 +13,7 @@ from pydantic import (
 )
 
 from app.api.schemas.common import shown_fields
+from app.core.clusterings.operations import created_clusters
 from app.core.platform import tables
 
 
@@ -22,7 +23,7 @@ def _printable(label: str) -> str:
     return label
 
 
-OperationKind = Literal["rename", "merge", "split", "move", "exclude", "undo"]
+OperationKind = Literal["rename", "merge", "split", "move", "exclude", "undo", "extend"]
 ClusterId = Annotated[int, Field(ge=0, lt=2**31)]
 Label = Annotated[
     str,
@@ -110,9 +111,36 @@ class Operation(BaseModel):
     new_cluster_ids: list[int] = Field(description="Clusters that it created.")
     undoes: int | None = Field(description="The revision that this operation has undone.")
     undone_by: int | None = Field(description="The revision that has undone this operation.")
+    created_by: str | None = Field(
+        description="Name of the API key; null if no key was required, or for `extend`, which a "
+        "job of kind predict adds when it adds images."
+    )
     created_at: datetime
 
     @classmethod
-    def of(cls, row: tables.ClusteringOperation) -> "Operation":
-        new = [int(key) for key, was in row.clusters_before.items() if was["label"] is None]
-        return cls(**shown_fields(cls, row), new_cluster_ids=sorted(new))
+    def of(cls, row: tables.ClusteringOperation) -> Self:
+        return cls(**shown_fields(cls, row), new_cluster_ids=created_clusters(row))
+
+
+class OperationWarning(BaseModel):
+    code: Literal["name_in_use"]
+    detail: str
+    cluster_ids: list[int]
+
+
+class AppliedOperation(Operation):
+    warnings: list[OperationWarning] = []
+
+    @classmethod
+    def applied(cls, row: tables.ClusteringOperation, same: "dict[str, list[int]]") -> Self:
+        """`same` has the names that several clusters have now, with their clusters."""
+        shown = cls.of(row)
+        for name, numbers in same.items():
+            listed = ", ".join(map(str, numbers))
+            detail = (
+                f"Clusters {listed} have the name {name!r}: an export has one class for them. "
+                "Merge them if they are the same, or give one another name."
+            )
+            warning = OperationWarning(code="name_in_use", detail=detail, cluster_ids=numbers)
+            shown.warnings.append(warning)
+        return shown

@@ -1,6 +1,6 @@
 """Queries for lists of clusterings, clusters, assignments and operations."""
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, false, func, select
 from sqlalchemy.orm import Session
 
 from app.core.clusterings.rows import get_clustering
@@ -24,19 +24,22 @@ def select_clusterings(tenant: str, dataset_id: str | None) -> Select[Clustering
 def find_clustering(
     session: Session, tenant: str, dataset: Dataset, clustering_id: str | None
 ) -> Clustering:
-    """The clustering of the dataset with this id, or its newest one."""
+    """The clustering of the dataset with this id, or its current one."""
     if clustering_id is not None:
         found = get_clustering(session, tenant, clustering_id)
         if found.dataset_id != dataset.id:
             raise NotFound(f"The dataset {dataset.id} has no clustering {clustering_id}.")
         return found
-    query = select_clusterings(tenant, dataset.id).order_by(Clustering.id.desc()).limit(1)
-    newest = session.scalar(query)
-    if newest is None:
+    if dataset.current_clustering_id is not None:
+        return get_clustering(session, tenant, dataset.current_clustering_id)
+    if session.scalar(select_clusterings(tenant, dataset.id).limit(1)) is None:
         raise NotFound(
             f"The dataset {dataset.id} has no labels yet: start a job of kind cluster or predict."
         )
-    return newest
+    raise NotFound(
+        f"The dataset {dataset.id} has no current clustering, since it was deleted: choose one by "
+        f"PUT /v1/datasets/{dataset.id}/current-clustering, or name one in clustering_id."
+    )
 
 
 def select_clusters(clustering: Clustering) -> Select[Cluster]:
@@ -74,11 +77,16 @@ def select_assignments(
     return query if cluster_id is None else query.where(Assignment.cluster_id == cluster_id)
 
 
-def select_image_labels(tenant: str, image_id: str) -> Select[Assignment, Clustering, str | None]:
-    """One row for each clustering of the image, with the name of its cluster."""
+def select_image_labels(
+    tenant: str, image_id: str
+) -> Select[Assignment, Clustering, str | None, bool]:
+    """One row for each clustering of the image, with the name of its cluster, and whether it is
+    the current clustering of the dataset."""
+    is_current = func.coalesce(Dataset.current_clustering_id == Clustering.id, false())
     return (
-        select(Assignment, Clustering, Cluster.label)
+        select(Assignment, Clustering, Cluster.label, is_current)
         .join(Clustering, Clustering.id == Assignment.clustering_id)
+        .join(Dataset, Dataset.id == Clustering.dataset_id)
         .outerjoin(
             Cluster,
             (Cluster.clustering_id == Assignment.clustering_id)

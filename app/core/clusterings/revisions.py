@@ -1,7 +1,8 @@
 """The state of a clustering at any of its revisions.
 
 The tables hold the current state and the changes of each operation. The cluster of an image at a
-revision is the one before its first later change, or the current one without a later change.
+revision is the one before its first later change, or the current one without a later change. An
+image that was added later is not in it.
 """
 
 from collections.abc import Collection, Iterator
@@ -14,6 +15,7 @@ from sqlalchemy.orm import Session
 from app.core.platform.db import Database
 from app.core.platform.errors import InvalidRequest, NotFound
 from app.core.platform.tables import (
+    ABSENT,
     EXCLUDED,
     Assignment,
     AssignmentChange,
@@ -186,7 +188,9 @@ def _read_page(
     if not found:
         _check_exists(session, view)
         return [], None
-    rows = [_labeled(view, row) for row in found if row.cluster_id is not None]
+    rows = [
+        _labeled(view, row) for row in found if row.cluster_id is not None and row.before != ABSENT
+    ]
     return rows, found[-1].position
 
 

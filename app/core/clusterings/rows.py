@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     ColumnElement,
     SQLColumnExpression,
-    delete,
     func,
     insert,
     select,
@@ -15,11 +14,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from app.core.datasets.rows import get_dataset
 from app.core.platform.activity import report_activity
-from app.core.platform.errors import ClusteringInUse, NotFound
+from app.core.platform.errors import NotFound
 from app.core.platform.streams import batched
-from app.core.platform.tables import OPEN, Assignment, Cluster, Clustering, Export, Image, Job
+from app.core.platform.tables import Assignment, Cluster, Clustering, Image
 
 _INSERT_ROWS = 10_000
 _EXAMPLES = 8
@@ -75,28 +73,6 @@ def get_cluster(session: Session, clustering: Clustering, cluster_id: int) -> Cl
     if found is None or not found.active:
         raise NotFound(f"There is no cluster {cluster_id} in this clustering.")
     return found
-
-
-def delete_clustering(session: Session, tenant: str, clustering_id: str) -> list[str]:
-    """Deletes a clustering; returns the storage keys of its exports, to delete after the commit."""
-    clustering = get_clustering(session, tenant, clustering_id)
-    get_dataset(session, tenant, clustering.dataset_id, lock=True)  # no export starts meanwhile
-    user = session.scalar(
-        select(Job.id)
-        .where(
-            Job.dataset_id == clustering.dataset_id,
-            Job.status.in_(OPEN),
-            Job.kind == "export",
-            Job.config["clustering_id"].as_string() == clustering_id,
-        )
-        .limit(1)
-    )
-    if user is not None:
-        raise ClusteringInUse(f"The job {user} exports this clustering; wait for it or cancel it.")
-    keys = session.scalars(select(Export.storage_key).where(Export.clustering_id == clustering_id))
-    files = list(keys)
-    session.execute(delete(Clustering).where(Clustering.id == clustering_id))
-    return files
 
 
 def cluster_label(cluster_id: int) -> str:

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.core.models.names import LATEST, check_alias
 from app.core.models.versions import get_version
 from app.core.platform.errors import NotFound, NothingToRollBack
+from app.core.platform.history import rollback_stack
 from app.core.platform.tables import Model, ModelAlias, ModelAliasChange, ModelVersion
 
 # Functions that change something need a locked model.
@@ -84,21 +85,11 @@ def _get_alias(session: Session, model: Model, alias: str) -> ModelAlias:
 
 
 def _earlier(session: Session, model: Model, alias: str) -> Sequence[int]:
-    """Versions to roll back to, the next one last: every `set` adds one, and a rollback removes
-    those up to its target."""
+    """Versions to roll back to, the next one last."""
     changes = session.scalars(
         alias_changes(session, model, alias).order_by(ModelAliasChange.number)
     )
-    stack: list[int] = []
-    for change in changes:
-        if change.kind == "remove":
-            stack = []
-        elif change.kind == "set" and change.before is not None:
-            stack.append(change.before)
-        elif change.kind == "rollback":
-            while stack and stack.pop() != change.version:
-                pass
-    return stack
+    return rollback_stack((each.kind, each.before, each.version) for each in changes)
 
 
 def _record(

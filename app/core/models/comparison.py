@@ -9,10 +9,17 @@ from sqlalchemy import ColumnElement, Integer, func, select
 from sqlalchemy.orm import Session, aliased
 
 from app.core.clusterings.agreement import Overlap
-from app.core.clusterings.names import current_names
+from app.core.clusterings.names import current_clusters
 from app.core.datasets.rows import get_dataset
 from app.core.platform.errors import InvalidRequest, NotPredicted
-from app.core.platform.tables import Assignment, AssignmentChange, Clustering, Model, ModelVersion
+from app.core.platform.tables import (
+    ABSENT,
+    Assignment,
+    AssignmentChange,
+    Clustering,
+    Model,
+    ModelVersion,
+)
 
 _MAX_MOVEMENTS = 50
 _SHOWN_ELSEWHERE = ("clusters", "metrics", "model")
@@ -67,7 +74,7 @@ def compare(
     dataset_id: str | None = None,
 ) -> Comparison:
     clusterings = _choose(session, model, left, right, dataset_id)
-    names = current_names(session, left), current_names(session, right)
+    names = current_clusters(session, left).names, current_clusters(session, right).names
     return Comparison(
         name=model.name,
         left=left.version,
@@ -213,7 +220,9 @@ def _overlap(session: Session, left: Clustering, right: Clustering) -> Overlap:
         .subquery()
     )
     pair = (clusters.c.left, clusters.c.right)
-    rows = session.execute(select(*pair, func.count()).group_by(*pair).order_by(*pair)).all()
+    both = (clusters.c.left != ABSENT, clusters.c.right != ABSENT)  # not added since
+    query = select(*pair, func.count()).where(*both).group_by(*pair).order_by(*pair)
+    rows = session.execute(query).all()
     columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     return Overlap(*columns)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from app.core.clusterings.names import current_names
+from app.core.clusterings.names import ModelClusters, current_clusters
 from app.core.models import resolve
 from app.core.models.files import ModelFiles
 from app.core.platform.db import Database
@@ -33,7 +33,7 @@ class ResolvedModel:
     version: int
     files: ModelFiles
     feature_dim: int
-    labels: list[str]  # the current names of the clusters
+    clusters: ModelClusters  # as users have named and merged them
 
 
 @dataclass(eq=False)
@@ -135,7 +135,7 @@ class ModelResolver:
                 version=version.version,
                 files=ModelFiles.of(version.folder, version.files, version.manifest),
                 feature_dim=version.manifest["feature_dim"],
-                labels=current_names(session, version),
+                clusters=current_clusters(session, version),
             )
 
 

@@ -97,14 +97,18 @@ def test_filters_and_revisions(any_client: TestClient, clustering: Clustering) -
     assert clusters(clustering_id=clustering.id, revision=2) == [0, 1, None, 1]
 
 
-def test_the_newest_clustering_is_the_default(
+def test_the_current_clustering_is_the_default(
     any_client: TestClient, any_runtime: Runtime, clustering: Clustering
 ) -> None:
+    """A newer clustering changes no label until a person chooses it."""
     newer = store_history(any_runtime, clustering.dataset_id, [State((1, 1, 1, 1), CLUSTERS)])
     url = url_of(clustering)
+    assert any_client.get(url).headers["x-clustering"] == clustering.id
+    other = any_client.get(url, params={"clustering_id": newer.id})
+    assert other.headers["x-clustering"] == newer.id
+    choice = f"/v1/datasets/{clustering.dataset_id}/current-clustering"
+    assert any_client.put(choice, json={"clustering_id": newer.id}).status_code == 200
     assert any_client.get(url).headers["x-clustering"] == newer.id
-    old = any_client.get(url, params={"clustering_id": clustering.id})
-    assert old.headers["x-clustering"] == clustering.id
 
 
 def test_unknown_resources(

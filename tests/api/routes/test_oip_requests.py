@@ -10,6 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from app.api.routes.oip.requests import read_request
+from app.core.clusterings.names import ModelClusters
 from app.core.models.files import ModelFiles
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import MiB, Settings
@@ -27,8 +28,11 @@ def _target(n_clusters: int = 3) -> ResolvedModel:
         precision="float32",
         temperature=0.1,
     )
-    labels = [f"cluster {number}" for number in range(n_clusters)]
-    return ResolvedModel(name="x", version=1, files=files, feature_dim=DIM, labels=labels)
+    clusters = ModelClusters(
+        names=[f"cluster {number}" for number in range(n_clusters)],
+        cluster_ids=list(range(n_clusters)),
+    )
+    return ResolvedModel(name="x", version=1, files=files, feature_dim=DIM, clusters=clusters)
 
 
 def test_a_response_that_would_be_too_long() -> None:

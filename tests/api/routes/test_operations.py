@@ -13,6 +13,7 @@ from app.core.platform.tables import Clustering
 from app.core.runtime import Runtime
 from tests.api.conftest import Json, store_clustering, upload, work_on
 from tests.images import png_bytes
+from tests.keys import bearer, make_key
 
 
 @pytest.fixture
@@ -221,3 +222,48 @@ def test_operations_are_paginated(any_client: TestClient, url: str) -> None:
     params = {"cursor": page["next_cursor"]}
     page = any_client.get(f"{url}/operations", params=params).json()
     assert [o["revision"] for o in page["data"]] == [2]
+
+
+@pytest.fixture
+def anna(any_client: TestClient, any_runtime: Runtime) -> None:
+    """All requests have a key of this name."""
+    _, text = make_key(any_runtime, name="anna", scopes=["read", "write"])
+    any_client.headers |= bearer(text)
+
+
+@pytest.mark.usefixtures("anna")
+def test_an_operation_has_the_name_of_its_key(any_client: TestClient, url: str) -> None:
+    body = {"kind": "rename", "cluster_id": 0, "label": "cats"}
+    assert edit(any_client, url, body).json()["created_by"] == "anna"
+    (done,) = any_client.get(f"{url}/operations").json()["data"]
+    assert done["created_by"] == "anna"
+
+
+def test_a_name_in_use_gives_a_warning(any_client: TestClient, url: str) -> None:
+    """An export has one class for both."""
+    body = {"kind": "rename", "cluster_id": 0, "label": "cats"}
+    assert edit(any_client, url, body).json()["warnings"] == []
+    (warning,) = edit(any_client, url, body | {"cluster_id": 2}, 2).json()["warnings"]
+    assert (warning["code"], warning["cluster_ids"]) == ("name_in_use", [0, 2])
+    assert "Clusters 0, 2 have the name 'cats'" in warning["detail"]
+    merge = {"kind": "merge", "cluster_ids": [0, 2]}
+    assert edit(any_client, url, merge, 3).json()["warnings"] == []
+
+
+def test_the_number_of_clusters_is_that_of_the_active_ones(
+    any_client: TestClient, url: str
+) -> None:
+    def count() -> int:
+        return int(any_client.get(url).json()["n_clusters"])
+
+    assert count() == 3
+    edit(any_client, url, {"kind": "merge", "cluster_ids": [0, 1]})
+    assert count() == 2
+    ids = images(any_client, url)
+    edit(any_client, url, {"kind": "move", "image_ids": ids[:1], "new_cluster": "x"}, 2)
+    assert count() == 3
+    for revision in (3, 4):
+        edit(any_client, url, {"kind": "undo"}, revision)
+    assert count() == 3
+    again = {"kind": "move", "image_ids": ids[:1], "new_cluster": "y"}
+    assert edit(any_client, url, again, 5).json()["new_cluster_ids"] == [4]  # never reused

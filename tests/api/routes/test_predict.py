@@ -1,5 +1,7 @@
 """End to end: upload, cluster, read, predict."""
 
+import base64
+
 import pytest
 from fastapi.testclient import TestClient
 
@@ -8,6 +10,7 @@ from app.core.serving import Serving
 from tests.api.conftest import COLORS, Json, store_clustering
 from tests.images import jpeg_bytes, png_bytes
 from tests.trained import EACH
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -165,3 +168,44 @@ def test_a_killed_prediction_process_is_replaced(client: TestClient) -> None:
     serving._running.process.kill()
     serving._running.process.join()
     assert _predict(client, ("a", png_bytes())) == before
+
+
+def test_merged_clusters_are_one_in_predictions(trained: Json, client: TestClient) -> None:
+    """Their probabilities are added up, and the most probable cluster is chosen afterwards."""
+    clustering = f"/v1/clusterings/{trained['job']['result']['clustering_id']}"
+    image = ("red", jpeg_bytes(COLORS["red"], (32, 32)))
+    (before,) = _predict(client, image, probabilities=True)["data"]
+    mixed = sorted(before["top_k"], key=lambda each: each["probability"])
+    weak = [each["cluster_id"] for each in mixed[:2]]
+    revision = client.get(clustering).headers["ETag"]
+    body = {"kind": "merge", "cluster_ids": weak, "label": "others"}
+    merged = client.post(f"{clustering}/operations", json=body, headers={"If-Match": revision})
+    assert merged.status_code == 201, merged.text
+    into = merged.json()["arguments"]["into"]
+    try:
+
+        def predicted() -> Json:
+            (found,) = _predict(client, image, top_k=3, probabilities=True)["data"]
+            return dict(found)
+
+        wait_until(lambda: len(predicted()["top_k"]) == 2)  # references are read once a second
+        after = predicted()
+        expected = sum(before["probabilities"][number] for number in weak)
+        shown = {each["cluster_id"]: each for each in after["top_k"]}
+        assert shown[into]["label"] == "others"
+        assert shown[into]["probability"] == pytest.approx(expected, abs=3e-6)
+        (gone,) = set(weak) - {into}
+        assert after["probabilities"][gone] == 0
+        assert sum(after["probabilities"]) == pytest.approx(1, abs=1e-5)
+        text = base64.b64encode(image[1]).decode()
+        tensor: Json = {"name": "images", "datatype": "BYTES", "shape": [1], "data": [text]}
+        tensor["parameters"] = {"content_type": "base64"}
+        body = {"inputs": [tensor]}
+        outputs = client.post("/v2/models/colors/infer", json=body).json()["outputs"]
+        found = {each["name"]: each["data"] for each in outputs}
+        assert found["cluster_id"] == [after["cluster_id"]]
+        assert found["probabilities"] == pytest.approx(after["probabilities"], abs=1e-6)
+    finally:
+        headers = {"If-Match": "*"}
+        client.post(f"{clustering}/operations", json={"kind": "undo"}, headers=headers)
+        wait_until(lambda: len(_predict(client, image)["data"][0]["top_k"]) == 3)

@@ -11,7 +11,7 @@ from app.api import schemas
 from app.api.http.auth import ApiKeyAuth, AuthenticatedRoute
 from app.api.http.dependencies import ResolverDep, ServingDep, SessionDep, TenantDep
 from app.api.http.errors import InferenceProblem, responses
-from app.core.clusterings.names import current_names
+from app.core.clusterings.names import current_clusters
 from app.core.models import resolve
 from app.core.models.queries import version_numbers
 from app.core.platform.errors import ModelLoading
@@ -79,7 +79,7 @@ async def version_ready(
 def _metadata(session: Session, tenant: str, reference: str) -> schemas.ModelMetadata:
     model, version = resolve(session, tenant, reference)
     dim = version.manifest["feature_dim"]
-    labels = current_names(session, version)
+    labels = current_clusters(session, version).names
     return schemas.ModelMetadata(
         name=model.name,
         versions=[str(number) for number in version_numbers(session, model)],

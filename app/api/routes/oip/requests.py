@@ -51,7 +51,7 @@ def read_request(
         outputs=_outputs(request.outputs, parameters.binary_data_output),
         seconds=parameters.timeout / 1e6 if parameters.timeout else None,
     )
-    _check_response_size(inference, len(model.labels), settings.max_predict_bytes)
+    _check_response_size(inference, len(model.clusters), settings.max_predict_bytes)
     return inference
 
 

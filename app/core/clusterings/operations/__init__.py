@@ -1,6 +1,12 @@
 """Operations of users on a clustering. Each creates one revision and can be undone."""
 
-from app.core.clusterings.operations.apply import apply_operation, check_revision
+from app.core.clusterings.operations.apply import (
+    apply_operation,
+    check_revision,
+    created_clusters,
+    lock_clustering,
+    same_names,
+)
 from app.core.clusterings.operations.kinds import (
     KINDS,
     Exclude,
@@ -23,4 +29,7 @@ __all__ = [
     "Undo",
     "apply_operation",
     "check_revision",
+    "created_clusters",
+    "lock_clustering",
+    "same_names",
 ]

@@ -9,7 +9,9 @@ from app.core.clusterings.operations.editor import ClusteringEditor, chunked
 from app.core.clusterings.operations.kinds import Operation, Undo
 from app.core.clusterings.rows import get_clustering
 from app.core.platform.errors import NothingToUndo, RevisionStale
-from app.core.platform.tables import Cluster, Clustering, ClusteringOperation, Dataset
+from app.core.platform.tables import Assignment, Cluster, Clustering, ClusteringOperation, Dataset
+
+_MAX_CHECKED = 1_000  # changed clusters whose names are compared with the others
 
 
 def apply_operation(
@@ -19,15 +21,16 @@ def apply_operation(
     operation: Operation,
     *,
     revisions: Collection[int] | None = None,
+    created_by: str | None = None,
 ) -> ClusteringOperation:
     """Changes the clustering if it is at one of these revisions; None allows any."""
-    clustering = _lock(session, get_clustering(session, tenant, clustering_id))
+    clustering = lock_clustering(session, get_clustering(session, tenant, clustering_id))
     check_revision(clustering, revisions)
     editor = ClusteringEditor(session, clustering)
     if isinstance(operation, Undo):
-        return _undo(editor)
+        return _undo(editor, created_by)
     arguments = operation.apply(editor)
-    return editor.finish(type(operation).__name__.lower(), arguments)
+    return editor.finish(type(operation).__name__.lower(), arguments, created_by=created_by)
 
 
 def check_revision(clustering: Clustering, revisions: Collection[int] | None) -> None:
@@ -37,7 +40,7 @@ def check_revision(clustering: Clustering, revisions: Collection[int] | None) ->
         )
 
 
-def _lock(session: Session, clustering: Clustering) -> Clustering:
+def lock_clustering(session: Session, clustering: Clustering) -> Clustering:
     """Locks the clustering, and the dataset against deletions of images."""
     session.execute(
         select(Dataset.id).where(Dataset.id == clustering.dataset_id).with_for_update(read=True)
@@ -46,11 +49,15 @@ def _lock(session: Session, clustering: Clustering) -> Clustering:
     return clustering
 
 
-def _undo(editor: ClusteringEditor) -> ClusteringOperation:
+def _undo(editor: ClusteringEditor, created_by: str | None) -> ClusteringOperation:
     own = ClusteringOperation.clustering_id == editor.clustering.id
     undone = editor.session.scalar(
         select(ClusteringOperation)
-        .where(own, ClusteringOperation.kind != "undo", ClusteringOperation.undone_by.is_(None))
+        .where(
+            own,
+            ClusteringOperation.kind.not_in(("undo", "extend")),
+            ClusteringOperation.undone_by.is_(None),
+        )
         .order_by(ClusteringOperation.revision.desc())
         .limit(1)
     )
@@ -66,5 +73,30 @@ def _undo(editor: ClusteringEditor) -> ClusteringOperation:
             # a cluster that the operation created keeps its name, for views of older revisions
             editor.change(cluster, **undone.clusters_before[str(cluster.cluster_id)])
     editor.restore(undone.revision)
+    if undone.kind == "split":  # images that were added to its parts since
+        parts = created_clusters(undone)
+        editor.move(Assignment.cluster_id.in_(parts), undone.arguments["cluster_id"])
     undone.undone_by = editor.revision
-    return editor.finish("undo", {}, undoes=undone.revision)
+    return editor.finish("undo", {}, created_by=created_by, undoes=undone.revision)
+
+
+def created_clusters(operation: ClusteringOperation) -> list[int]:
+    """The clusters that an operation created."""
+    before = operation.clusters_before.items()
+    return sorted(int(number) for number, state in before if state["label"] is None)
+
+
+def same_names(session: Session, operation: ClusteringOperation) -> dict[str, list[int]]:
+    """Names of the clusters that the operation changed which other active clusters have too."""
+    changed = [int(number) for number in operation.clusters_before]
+    own = (Cluster.clustering_id == operation.clustering_id, Cluster.active)
+    names = select(Cluster.label).where(*own, Cluster.cluster_id.in_(changed[:_MAX_CHECKED]))
+    rows = session.execute(
+        select(Cluster.label, Cluster.cluster_id)
+        .where(*own, Cluster.label.in_(names))
+        .order_by(Cluster.cluster_id)
+    )
+    found: dict[str, list[int]] = {}
+    for label, number in rows:
+        found.setdefault(label, []).append(number)
+    return {label: numbers for label, numbers in found.items() if len(numbers) > 1}

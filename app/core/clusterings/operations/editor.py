@@ -6,10 +6,11 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, CursorResult, and_, insert, literal, select, update
 from sqlalchemy.orm import Session
 
-from app.core.clusterings.rows import refresh_clusters
+from app.core.clusterings.rows import Assigned, add_assignments, refresh_clusters
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.streams import batched
 from app.core.platform.tables import (
+    ABSENT,
     EXCLUDED,
     Assignment,
     AssignmentChange,
@@ -58,12 +59,14 @@ class ClusteringEditor:
         before = {"label": cluster.label, "active": cluster.active}
         self._clusters_before.setdefault(str(cluster.cluster_id), before)
         cluster.label = cluster.label if label is None else label
+        self.clustering.n_clusters += active - cluster.active
         cluster.active = active
 
     def add_cluster(self, label: str) -> int:
         """Adds an empty cluster; returns its number."""
-        number = self.clustering.n_clusters
-        self.clustering.n_clusters = number + 1
+        number = self.clustering.next_cluster_id
+        self.clustering.next_cluster_id = number + 1
+        self.clustering.n_clusters += 1
         self.session.add(
             Cluster(clustering_id=self.clustering.id, cluster_id=number, label=label, size=0)
         )
@@ -84,6 +87,23 @@ class ClusteringEditor:
         for chunk in chunked(image_ids):
             self.move(Assignment.image_id.in_(chunk), to)
 
+    def add_images(self, rows: Sequence[Assigned]) -> None:
+        """Adds images to the clustering; earlier revisions stay without them."""
+        add_assignments(self.session, self.clustering.id, rows)
+        for chunk in chunked(rows):
+            changes = [
+                {
+                    "clustering_id": self.clustering.id,
+                    "image_id": row.image_id,
+                    "revision": self.revision,
+                    "before": ABSENT,
+                }
+                for row in chunk
+            ]
+            self.session.execute(insert(AssignmentChange), changes)
+        self._resized.update(row.cluster_id for row in rows)
+        self.clustering.image_count += len(rows)
+
     def restore(self, revision: int) -> None:
         """Moves the images back that a revision moved, except deleted ones."""
         change = and_(
@@ -101,7 +121,12 @@ class ClusteringEditor:
         self._moved += self._assign(rows, own.scalar_subquery())
 
     def finish(
-        self, kind: str, arguments: dict[str, Any], undoes: int | None = None
+        self,
+        kind: str,
+        arguments: dict[str, Any],
+        *,
+        created_by: str | None,
+        undoes: int | None = None,
     ) -> ClusteringOperation:
         """Adds the operation to the history and updates the sizes of the changed clusters."""
         row = ClusteringOperation(
@@ -112,6 +137,7 @@ class ClusteringEditor:
             clusters_before=self._clusters_before,
             moved=self._moved,
             undoes=undoes,
+            created_by=created_by,
         )
         self.session.add(row)
         self.clustering.revision = self.revision

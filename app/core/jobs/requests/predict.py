@@ -2,9 +2,10 @@
 
 from typing import Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 
+from app.core.clusterings.extension import find_extendable
 from app.core.jobs.lifecycle import create_job
 from app.core.jobs.requests import base
 from app.core.models import resolve
@@ -12,7 +13,7 @@ from app.core.platform.tables import Job
 
 
 class PredictCreate(base.JobCreateBase):
-    """Assign all images of a dataset to the clusters of a model; creates a clustering."""
+    """Assign the images of a dataset to the clusters of a model."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -25,11 +26,20 @@ class PredictCreate(base.JobCreateBase):
     kind: Literal["predict"]
     model: base.ModelReference
     dataset_id: base.DatasetId
+    extend: bool = Field(
+        default=True,
+        description="If the dataset has a clustering by this version, add the images that it lacks "
+        "to it and keep all edits; the current clustering is preferred. False: create a new one.",
+    )
 
     def create(self, session: Session, tenant: str) -> Job:
         model, version = resolve(session, tenant, self.model, share=True)
         dataset = base.get_ready_dataset(session, tenant, self.dataset_id)
+        extended = None
+        if self.extend:
+            extended = find_extendable(session, dataset, model.name, version.version)
         config = {
+            "clustering_id": extended.id if extended else None,
             "model": {"name": model.name, "version": version.version},
             "backbone": version.manifest["backbone"],
             "precision": version.manifest["precision"],

@@ -3,12 +3,14 @@
 from app.core.platform.tables.access import ApiKey, AuditEntry
 from app.core.platform.tables.base import Base
 from app.core.platform.tables.clusterings import (
+    ABSENT,
     EXCLUDED,
     Assignment,
     AssignmentChange,
     Cluster,
     Clustering,
     ClusteringOperation,
+    CurrentClusteringChange,
     Export,
 )
 from app.core.platform.tables.datasets import (
@@ -34,6 +36,7 @@ from app.core.platform.tables.storage import BlobDeletion, RetentionLock
 from app.core.platform.tables.workers import Shard, Worker
 
 __all__ = [
+    "ABSENT",
     "EXCLUDED",
     "FINAL",
     "OPEN",
@@ -46,6 +49,7 @@ __all__ = [
     "Cluster",
     "Clustering",
     "ClusteringOperation",
+    "CurrentClusteringChange",
     "Dataset",
     "DatasetIssue",
     "Duplicate",

@@ -2,12 +2,20 @@
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, Text
+from sqlalchemy import BigInteger, Double, ForeignKey, Index, String, Text
+from sqlalchemy.engine.default import DefaultExecutionContext
 from sqlalchemy.orm import Mapped, mapped_column
 
+from app.core.platform.clock import db_now
 from app.core.platform.tables.base import Base, Json, created_at_column, id_column, tenant_column
 
 EXCLUDED = -1  # the cluster id of excluded images
+ABSENT = -2  # in a change: the image was added to the clustering by this revision
+
+
+def _first_unused(context: DefaultExecutionContext) -> int:
+    parameters = context.get_current_parameters()  # type: ignore[no-untyped-call]
+    return int(parameters["n_clusters"])
 
 
 class Clustering(Base):
@@ -25,7 +33,8 @@ class Clustering(Base):
     embedding_folder: Mapped[str | None] = mapped_column(String(200))  # its features
     model_name: Mapped[str] = mapped_column(String(100))
     model_version: Mapped[int]
-    n_clusters: Mapped[int]  # including merged ones; the next cluster gets this number
+    n_clusters: Mapped[int]  # active ones
+    next_cluster_id: Mapped[int] = mapped_column(default=_first_unused)  # ids are never reused
     image_count: Mapped[int]
     revision: Mapped[int] = mapped_column(default=1)
     metrics: Mapped[dict[str, Any]]
@@ -94,6 +103,7 @@ class ClusteringOperation(Base):
     moved: Mapped[int] = mapped_column(BigInteger, default=0)  # images
     undoes: Mapped[int | None]  # the revision that it undid
     undone_by: Mapped[int | None]
+    created_by: Mapped[str | None] = mapped_column(String(200))  # the key's name; None: no key
     created_at: Mapped[float] = created_at_column()
 
 
@@ -113,6 +123,22 @@ class AssignmentChange(Base):
     )
     revision: Mapped[int] = mapped_column(primary_key=True)
     before: Mapped[int]
+
+
+class CurrentClusteringChange(Base):
+    """A change of the clustering that gives a dataset its labels; rows are never updated."""
+
+    __tablename__ = "current_clustering_changes"
+
+    dataset_id: Mapped[str] = mapped_column(
+        ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True)  # 1, 2, ...
+    kind: Mapped[str] = mapped_column(String(16))  # first, set, rollback or delete
+    before: Mapped[str | None] = mapped_column(String(40))
+    clustering_id: Mapped[str | None] = mapped_column(String(40))
+    changed_by: Mapped[str | None] = mapped_column(String(200))  # the key's name; None: no key
+    changed_at: Mapped[float] = mapped_column(Double(), default=db_now())
 
 
 class Export(Base):

@@ -23,6 +23,7 @@ class Dataset(Base):
     issue_count: Mapped[int] = mapped_column(default=0)
     labeled_count: Mapped[int] = mapped_column(default=0)
     bytes: Mapped[int] = mapped_column(BigInteger, default=0)  # of the images
+    current_clustering_id: Mapped[str | None] = mapped_column(String(40))  # gives the labels
     error: Mapped[dict[str, Any] | None]
     created_at: Mapped[float] = created_at_column()
     updated_at: Mapped[float] = mapped_column(Double(), default=db_now(), onupdate=db_now())

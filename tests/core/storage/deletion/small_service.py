@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core import models as registry
-from app.core.clusterings.rows import delete_clustering
+from app.core.clusterings.deletion import delete_clustering
 from app.core.datasets.changes import delete_dataset, delete_images
 from app.core.datasets.embeddings import add_embedding
 from app.core.datasets.rows import create_dataset, fingerprint, get_dataset
