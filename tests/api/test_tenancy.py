@@ -41,7 +41,9 @@ _REQUESTS: dict[Operation, dict[str, Any]] = {
     },
     ("POST", "/v1/datasets/{dataset_id}/images:delete"): {"json": {"image_ids": ["{image_id}"]}},
     ("PATCH", "/v1/datasets/{dataset_id}"): {"json": {"name": "taken"}},
-    ("PUT", "/v1/datasets/{dataset_id}/current-clustering"): {"json": {"clustering_id": "cl_x"}},
+    ("PUT", "/v1/datasets/{dataset_id}/current-clustering"): {
+        "json": {"clustering_id": "{clustering_id}"}
+    },
     ("POST", "/v1/jobs"): {"json": {"dataset_id": "{dataset_id}", "n_clusters": 2}},
     ("POST", "/v1/clusterings/{clustering_id}/operations"): {
         "json": {"kind": "rename", "cluster_id": 0, "label": "taken"},
