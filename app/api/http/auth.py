@@ -25,6 +25,7 @@ from app.core.runtime import Runtime
 
 _READ_METHODS = ("GET", "HEAD")
 _BODY_METHODS = {"POST", "PUT", "PATCH"}
+SECURITY_SCHEME = "api_key"
 
 
 class AccessState:
@@ -48,8 +49,9 @@ class ApiKeyAuth(HTTPBearer):
     def __init__(self, scope: Scope | None = None) -> None:
         self.scope = scope
         super().__init__(
-            scheme_name="HTTPBearer",
-            description="Required once the service has a key.",
+            scheme_name=SECURITY_SCHEME,
+            description="An API key, as `Authorization: Bearer KEY`. Required once the service "
+            "has a key; `temi keys create NAME` creates one.",
             auto_error=False,
         )
 

@@ -52,6 +52,10 @@ STATUS: dict[type[core.ServiceError], int] = {
 }
 _OIP = re.compile(r"/v2(/|$)")  # the paths of the Open Inference Protocol
 _RETRY_AFTER = {429: "2", 503: "5"}
+# The server itself sends it, before any route: the one error of a route that needs nothing else.
+HEAD_TOO_LARGE: dict[int | str, dict[str, Any]] = {
+    431: {"description": "The headers are too long", "content": {"text/plain": {}}}
+}
 
 
 class ProblemField(BaseModel):

@@ -48,6 +48,7 @@ def list_exports(
 
 @router.get("/{export_id}", responses=responses(404), summary="Read an export")
 def read_export(export: ExportDep) -> schemas.Export:
+    """Format, revision, size and SHA-256 of its file."""
     return schemas.Export.of(export)
 
 
@@ -63,7 +64,7 @@ def read_export(export: ExportDep) -> schemas.Export:
     },
     summary="Download an export",
 )
-def read_content(
+def download_export(
     runtime: RuntimeDep,
     tenant: TenantDep,
     export_id: ExportId,

@@ -106,12 +106,14 @@ def list_jobs(
     status: Annotated[schemas.JobStatus | None, Query()] = None,
     dataset_id: Annotated[str | None, Query(max_length=40)] = None,
 ) -> dict[str, Any]:
+    """Jobs of your tenant of all kinds, those that upload images included."""
     query = select_jobs(tenant, status=status, dataset_id=dataset_id)
     return listing.page(query, Job.id, schemas.Job.of, descending=True)
 
 
 @router.get("/{job_id}", responses=responses(404), summary="Read a job")
 def read_job(job: JobDep) -> schemas.Job:
+    """Status, progress, an estimate of the time left, and the result or the error."""
     return schemas.Job.of(job)
 
 
@@ -166,7 +168,7 @@ def delete_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> None:
     responses=responses(404),
     summary="List the lines of a job's log, oldest first",
 )
-def list_logs(
+def list_job_logs(
     listing: ListingDep,
     job: JobDep,
     after: Annotated[
@@ -184,11 +186,12 @@ def list_logs(
     responses=responses(404),
     summary="List the points of a job's training curves, by step",
 )
-def list_curves(
+def list_job_curves(
     listing: ListingDep,
     job: JobDep,
     after: Annotated[int, Query(ge=-1, lt=2**31, description="Only points of later steps.")] = -1,
 ) -> dict[str, Any]:
+    """Loss and other values of the training, while it runs and after it."""
     query = select_curve_points(job.id, after=after)
     return listing.page(query, JobCurve.step, schemas.JobCurvePoint.of)
 
@@ -200,7 +203,7 @@ def list_curves(
     responses=responses(404),
     summary="Stream the events of a job",
 )
-async def job_events(
+async def stream_job_events(
     runtime: RuntimeDep,
     job: JobDep,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
