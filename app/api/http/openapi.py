@@ -53,7 +53,6 @@ _PARAMETERS: dict[str, tuple[str, Any]] = {
     ),
     "if-none-match": ("An earlier `ETag`: the response is 304 if it is still the same.", None),
 }
-_TEXT_TYPES = ("text/plain", "text/event-stream")
 _WAIT = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
 # Headers of every response with this status.
 _HEADERS: dict[str, Json] = {
@@ -93,17 +92,19 @@ def operation_id(route: APIRoute) -> str:
 def _complete(document: Json) -> None:
     document["components"]["schemas"] |= body_schemas()
     _name_job_kinds(document)
-    for operation in _operations(document):
+    for method, operation in _operations(document):
         operation.setdefault("security", [])  # public
         for parameter in operation.get("parameters", ()):
             _describe(parameter)
         for status, response in operation["responses"].items():
             _complete_response(status, response)
+            if method == "head":
+                response.pop("content", None)
 
 
-def _operations(document: Json) -> Iterator[Json]:
+def _operations(document: Json) -> Iterator[tuple[str, Json]]:
     for path in document["paths"].values():
-        yield from path.values()
+        yield from path.items()
 
 
 def _describe(parameter: Json) -> None:
@@ -121,7 +122,7 @@ def _complete_response(status: str, response: Json) -> None:
         if "itemSchema" in content:  # of OpenAPI 3.2, while the document is 3.1
             del content["itemSchema"]
         if not content:
-            content["schema"] = {"type": "string"} if media_type in _TEXT_TYPES else BINARY
+            content["schema"] = {"type": "string"} if media_type.startswith("text/") else BINARY
 
 
 def _name_job_kinds(document: Json) -> None:

@@ -1,0 +1,3 @@
+from tests.client.live import collection, live
+
+__all__ = ["collection", "live"]
