@@ -1,12 +1,14 @@
 """The OpenAPI document: what FastAPI derives from the routes, and what it leaves out."""
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from app.api.http.openapi_bodies import BINARY, body_schemas
+from app.api.http.openapi_bodies import BINARY, SCHEMAS, body_schemas
 
 Json = dict[str, Any]
 
@@ -29,6 +31,11 @@ TAGS: list[Json] = [
     },
     {"name": "system", "description": "Liveness, readiness and metrics."},
 ]
+_PAGE = re.compile(r"\bPage_([A-Za-z]+)_(?=\")")
+_UNIONS = {
+    "/v1/jobs": "JobCreate",
+    "/v1/clusterings/{clustering_id}/operations": "OperationCreate",
+}
 # A parameter means the same wherever its name occurs; a route may describe it itself.
 _PARAMETERS: dict[str, tuple[str, Any]] = {
     "alias": ("The name of an alias.", "production"),
@@ -79,8 +86,9 @@ class DocumentedApi(FastAPI):
 
     def openapi(self) -> Json:
         if self.openapi_schema is None:
-            _complete(super().openapi())
-        assert self.openapi_schema is not None
+            # Pydantic names a generic schema such as `Page_Job_`.
+            text = _PAGE.sub(r"\1Page", json.dumps(super().openapi()))
+            self.openapi_schema = _complete(json.loads(text))
         return self.openapi_schema
 
 
@@ -89,9 +97,9 @@ def operation_id(route: APIRoute) -> str:
     return route.name
 
 
-def _complete(document: Json) -> None:
+def _complete(document: Json) -> Json:
     document["components"]["schemas"] |= body_schemas()
-    _name_job_kinds(document)
+    _name_unions(document)
     for method, operation in _operations(document):
         operation.setdefault("security", [])  # public
         for parameter in operation.get("parameters", ()):
@@ -100,6 +108,7 @@ def _complete(document: Json) -> None:
             _complete_response(status, response)
             if method == "head":
                 response.pop("content", None)
+    return document
 
 
 def _operations(document: Json) -> Iterator[tuple[str, Json]]:
@@ -125,16 +134,19 @@ def _complete_response(status: str, response: Json) -> None:
             content["schema"] = {"type": "string"} if media_type.startswith("text/") else BINARY
 
 
-def _name_job_kinds(document: Json) -> None:
-    """Pydantic does not describe a discriminator that is a function. OpenAPI wants the property
-    in all schemas, although a body without it is accepted."""
+def _name_unions(document: Json) -> None:
+    """Bodies of one of several kinds become components: generated clients name classes so."""
     schemas = document["components"]["schemas"]
-    body = document["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]["application/json"]
-    references = [one["$ref"] for one in body["schema"]["oneOf"]]
-    mapping = {}
-    for reference in references:
-        schema = schemas[reference.rpartition("/")[2]]
-        mapping[schema["properties"]["kind"]["const"]] = reference
-        if "kind" not in schema["required"]:
-            schema["required"].insert(0, "kind")
-    body["schema"]["discriminator"] = {"propertyName": "kind", "mapping": mapping}
+    for path, name in _UNIONS.items():
+        body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+        schemas[name] = union = body["schema"] | {"title": name}
+        body["schema"] = {"$ref": f"{SCHEMAS}{name}"}
+        # Pydantic describes no discriminator that is a function, and OpenAPI wants the property
+        # in all schemas, although a job without it is accepted.
+        mapping = {}
+        for reference in [one["$ref"] for one in union["oneOf"]]:
+            schema = schemas[reference.removeprefix(SCHEMAS)]
+            mapping[schema["properties"]["kind"]["const"]] = reference
+            if "kind" not in schema["required"]:
+                schema["required"].insert(0, "kind")
+        union["discriminator"] = {"propertyName": "kind", "mapping": mapping}

@@ -9,7 +9,7 @@ from app.api import schemas
 
 BINARY = {"type": "string", "format": "binary"}
 _FILE = {"schema": BINARY}
-_SCHEMAS = "#/components/schemas/"
+SCHEMAS = "#/components/schemas/"
 # No route declares these models as a parameter: FastAPI would parse the body itself.
 _BODIES = (
     schemas.DatasetCreate,
@@ -84,12 +84,12 @@ def _form(files: str) -> dict[str, Any]:
 
 
 def body_ref(schema: type[BaseModel]) -> dict[str, str]:
-    return {"$ref": f"{_SCHEMAS}{schema.__name__}"}
+    return {"$ref": f"{SCHEMAS}{schema.__name__}"}
 
 
 def body_schemas() -> dict[str, Any]:
     """The components that `body_ref` refers to."""
-    template = f"{_SCHEMAS}{{model}}"
+    template = f"{SCHEMAS}{{model}}"
     _, found = models_json_schema([(b, "validation") for b in _BODIES], ref_template=template)
     definitions: dict[str, Any] = found["$defs"]
     return definitions
