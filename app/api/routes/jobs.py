@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, HTTPException, Path, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sqlalchemy.orm import Session
@@ -196,22 +196,32 @@ def list_job_curves(
     return listing.page(query, JobCurve.step, schemas.JobCurvePoint.of)
 
 
+LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
+
+
+async def check_more_events(job: JobDep, last_event_id: LastEventId = None) -> None:
+    """Raises 204 after the last event: an `EventSource` stops, instead of connecting for ever."""
+    if job.status in FINAL and _version_of(last_event_id) >= job.version:
+        raise HTTPException(204)
+
+
 @router.get(
     "/{job_id}/events",
-    dependencies=[EventStreamLimit],
+    dependencies=[EventStreamLimit, Depends(check_more_events)],
     response_class=EventSourceResponse,
-    responses=responses(404),
+    responses={204: {"description": "The job has ended, and you have its last event"}}
+    | responses(404),
     summary="Stream the events of a job",
 )
 async def stream_job_events(
     runtime: RuntimeDep,
     job: JobDep,
-    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+    last_event_id: LastEventId = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events: `progress` while the job runs, `status` when its status changes, each
     with the whole job as data. The stream ends with the job. A client that reconnects with
-    `Last-Event-ID` gets only newer events. The stream also ends when this API process stops;
-    reconnect to continue."""
+    `Last-Event-ID` gets only newer events, and 204 if there will be none. The stream also ends
+    when this API process stops; reconnect to continue."""
     seen = _version_of(last_event_id)
     status = job.status if seen else None
     row: Job | None = job
