@@ -12,7 +12,7 @@ from app.api.http.auth import AccessState, require_key
 from app.api.http.errors import HEAD_TOO_LARGE, install_error_handlers, responses
 from app.api.http.middleware import RequestContext, SecurityHeaders
 from app.api.http.openapi import CONTACT, LICENSE, SERVERS, TAGS, DocumentedApi, operation_id
-from app.api.http.origins import OriginCheck
+from app.api.http.origins import Cors, OriginCheck
 from app.api.http.shutdown import notice_stop
 from app.api.metrics import Metrics
 from app.api.routes import (
@@ -118,9 +118,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     install_error_handlers(app)
     _include_routers(app)
     app.add_middleware(
-        OriginCheck, keys=app.state.access.keys, allowed_hosts=settings.allowed_hosts
+        OriginCheck,
+        keys=app.state.access.keys,
+        allowed_hosts=settings.allowed_hosts,
+        cors_origins=settings.cors_origins,
     )
     app.add_middleware(uploads.TusHeaders)
+    if settings.cors_origins:
+        app.add_middleware(Cors, origins=settings.cors_origins)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(RequestContext, metrics=metrics.http)
     return app
