@@ -26,6 +26,7 @@ from app.api.routes import (
     images,
     jobs,
     keys,
+    label_studio,
     loaded_models,
     maps,
     model_aliases,
@@ -83,6 +84,7 @@ _WITH_KEY = (
     audit,
     oip.models,
     oip.infer,
+    label_studio,
 )
 _WITHOUT_KEY = (system, oip.server, docs)  # they show nothing of the collections
 

@@ -19,7 +19,8 @@ _WITHOUT_METHOD = {
     # Needs an export; test_clusterings has one.
     ("GET", "/v1/exports/{export_id}/content"),
 }
-_PROTOCOL = "/v2"  # the Open Inference Protocol has clients of its own; see test_oip_triton
+# The Open Inference Protocol and Label Studio have clients of their own; see test_oip_triton.
+_PROTOCOLS = ("/v2", "/v1/label-studio")
 # Methods that call other methods.
 _COMPOSED = {"close", "wait", "watch", "base_url"}
 Call = Callable[[TemiClient, Path], Any]
@@ -157,7 +158,7 @@ def test_every_route_has_a_method_and_every_method_a_route(
         (method.upper(), path)
         for path, item in live.openapi()["paths"].items()
         for method in item
-        if not path.endswith("/events") and not path.startswith(_PROTOCOL)
+        if not path.endswith("/events") and not path.startswith(_PROTOCOLS)
     }
     assert offered - _WITHOUT_METHOD - set().union(*requested.values()) == set()
     unknown = {name for name, routes in requested.items() if not routes <= offered}

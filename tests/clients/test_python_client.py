@@ -26,6 +26,7 @@ _CONFIG = Path(__file__).parent / "python_client.yaml"
 # They take media types that the generator does not know, beside those that it knows.
 _PARTLY = ("POST /v1/datasets ", "POST /v1/datasets/{dataset_id}/images ")
 _UPLOAD = b"four"
+_LABELING = '<View><Image name="i" value="$image"/><Choices name="c" toName="i"/></View>'
 _DELETIONS = ("delete_images", "delete_image", "delete_clustering", "delete_dataset")
 # All others succeed. These name what does not exist, or what the service must refuse.
 _REFUSED = {
@@ -136,6 +137,7 @@ def _known(live: Live) -> dict[str, Any]:
 def _json_body(name: str, known: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """The schema and the content of an operation's body."""
     tensor = {"name": "embeddings", "datatype": "FP32", "shape": [1, DIM], "data": [0.5] * DIM}
+    task = {"data": {"image": f"/v1/images/{known['image_id']}/content"}}
     bodies: dict[str, tuple[str, dict[str, Any]]] = {
         "create_job": (
             "ClusterCreate",
@@ -146,6 +148,8 @@ def _json_body(name: str, known: dict[str, Any]) -> tuple[str, dict[str, Any]] |
         "delete_images": ("ImageDeletion", {"image_ids": [known["image_id"]]}),
         "infer": ("InferRequest", {"inputs": [tensor]}),
         "infer_with_version": ("InferRequest", {"inputs": [tensor]}),
+        "predict_label_studio": ("LabelStudioTasks", {"tasks": [task], "label_config": _LABELING}),
+        "set_up_label_studio": ("LabelStudioSetup", {"schema": _LABELING}),
         "predict_with_version": ("PredictBody", {"image_ids": [known["image_id"]]}),
         "rename_dataset": ("DatasetPatch", {"name": "renamed"}),
         "set_alias": ("AliasUpdate", {"version": 1}),

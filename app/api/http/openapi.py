@@ -29,6 +29,11 @@ TAGS: list[Json] = [
         "name": "inference protocol",
         "description": "The Open Inference Protocol, version 2, for clients of KServe and Triton.",
     },
+    {
+        "name": "label studio",
+        "description": "Models as machine learning backends of Label Studio; the key may be the "
+        "password of Basic authentication here.",
+    },
     {"name": "system", "description": "Liveness, readiness and metrics."},
 ]
 _PAGE = re.compile(r"\bPage_([A-Za-z]+)_(?=\")")

@@ -16,6 +16,7 @@ _BODIES = (
     schemas.ImagesCreate,
     schemas.PredictBody,
     schemas.InferRequest,
+    schemas.LabelStudioTasks,
 )
 _CSV = "path,label,camera\n/photos/1.jpg,cat,X100\ns3://photos/2.jpg,dog,\n"
 _JSON_LINES = '{"path": "/photos/1.jpg", "label": "cat", "camera": "X100"}\n'

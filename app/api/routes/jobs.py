@@ -209,8 +209,10 @@ async def check_more_events(job: JobDep, last_event_id: LastEventId = None) -> N
     "/{job_id}/events",
     dependencies=[EventStreamLimit, Depends(check_more_events)],
     response_class=EventSourceResponse,
-    responses={204: {"description": "The job has ended, and you have its last event"}}
-    | responses(404),
+    responses={
+        204: {"description": "The job has ended, and you have its last event"},
+        **responses(404),
+    },
     summary="Stream the events of a job",
 )
 async def stream_job_events(
