@@ -12,7 +12,7 @@ IN_PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 LOOPS ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run test test-busy chaos test-servers check bench format clean
+.PHONY: help install demo run test test-busy chaos clients test-servers check bench format clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ test-busy: $(READY) test-servers ## Run all tests beside four busy loops: none d
 chaos: $(READY) test-servers ## Kill, freeze and restart everything; show what was promised and reached (under 25 minutes)
 	CONTRACT_EXAMPLES=25 $(BIN)/python -m pytest tests/chaos tests/api/test_contract.py tests/api/test_tenancy.py \
 		--chaos full --numprocesses 3 --dist worksteal --durations 8 $(if $(REPORT),--promises $(REPORT))
+
+clients: $(READY) ## Lint the OpenAPI document and generate clients with npm's and Java's tools
+	$(BIN)/python -m pytest tests/clients --install-tools -rs
 
 test-servers: # PostgreSQL comes with the packages; Redis from the machine or from Debian
 	@command -v redis-server >/dev/null || $(MAKE) --no-print-directory install-redis

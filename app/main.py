@@ -9,9 +9,10 @@ from anyio import CapacityLimiter
 from fastapi import FastAPI
 
 from app.api.http.auth import AccessState, require_key
-from app.api.http.errors import install_error_handlers, responses
+from app.api.http.errors import HEAD_TOO_LARGE, install_error_handlers, responses
 from app.api.http.middleware import RequestContext, SecurityHeaders
-from app.api.http.origins import OriginCheck
+from app.api.http.openapi import CONTACT, LICENSE, SERVERS, TAGS, DocumentedApi, operation_id
+from app.api.http.origins import Cors, OriginCheck
 from app.api.http.shutdown import notice_stop
 from app.api.metrics import Metrics
 from app.api.routes import (
@@ -26,6 +27,7 @@ from app.api.routes import (
     images,
     jobs,
     keys,
+    label_studio,
     loaded_models,
     maps,
     model_aliases,
@@ -84,6 +86,7 @@ _WITH_KEY = (
     audit,
     oip.models,
     oip.infer,
+    label_studio,
 )
 _WITHOUT_KEY = (system, oip.server, docs)  # they show nothing of the collections
 
@@ -95,10 +98,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     serving = Serving(settings, metrics.serving)
     resolver = ModelResolver(runtime.db, serving)
     preloader = ModelPreloader(runtime.db, serving, resolver, settings.predict_idle_seconds)
-    app = FastAPI(
+    app = DocumentedApi(
         title="TEMI clustering service",
         version=package_version(),
         description=_DESCRIPTION,
+        contact=CONTACT,
+        license_info=LICENSE,
+        servers=SERVERS,
+        openapi_tags=TAGS,
+        generate_unique_id_function=operation_id,
         lifespan=partial(_lifespan, preloader=preloader),
         separate_input_output_schemas=False,
         docs_url=None,  # `routes.docs` serves it without scripts from other hosts
@@ -114,9 +122,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     install_error_handlers(app)
     _include_routers(app)
     app.add_middleware(
-        OriginCheck, keys=app.state.access.keys, allowed_hosts=settings.allowed_hosts
+        OriginCheck,
+        keys=app.state.access.keys,
+        allowed_hosts=settings.allowed_hosts,
+        cors_origins=settings.cors_origins,
     )
     app.add_middleware(uploads.TusHeaders)
+    if settings.cors_origins:
+        app.add_middleware(Cors, origins=settings.cors_origins)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(RequestContext, metrics=metrics.http)
     return app
@@ -148,4 +161,4 @@ def _include_routers(app: FastAPI) -> None:
             responses=responses(401, 403, 421, 429),
         )
     for module in _WITHOUT_KEY:
-        app.include_router(module.router)
+        app.include_router(module.router, responses=HEAD_TOO_LARGE)

@@ -51,6 +51,9 @@ class JobWatcher:
             headers["Last-Event-ID"] = self._last_id
         timeout = httpx.Timeout(10.0, read=_READ_TIMEOUT_SECONDS)
         with self._client.stream("GET", self._path, headers=headers, timeout=timeout) as response:
+            if response.status_code == httpx.codes.NO_CONTENT:  # there are no more events
+                yield self._fetch()
+                return
             if not response.is_success:
                 response.read()
                 raise api_error(response)

@@ -19,6 +19,7 @@ _HINTS = {
     "dataset_in_use": "Wait for its jobs or cancel them: temi jobs list --dataset DATASET",
     "version_in_use": "List its aliases and jobs: temi models show NAME, temi jobs list",
     "unauthorized": "Set TEMI_API_KEY, or pass the key before the command: temi --api-key KEY ...",
+    "invalid_api_key": "Check TEMI_API_KEY, or ask the operator of the service for a new key.",
     "forbidden": "Ask the operator of the service for a key with more scopes (temi keys create).",
     "source_forbidden": "The operator of the service sets the allowed sources: "
     "TEMI_SOURCE_FOLDERS, TEMI_SOURCE_BUCKETS, TEMI_SOURCE_URLS.",

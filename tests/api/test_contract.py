@@ -41,7 +41,8 @@ _CHECKS: list[Callable[..., Any]] = [
 _EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "12"))
 # An event stream ends with its job, and these jobs never end: there is no worker.
 _ENDLESS = "/v1/jobs/{job_id}/events"
-_LOADING = (":predict", "/infer", "/ready")  # load a model; their bodies have tests of their own
+# They load a model; their bodies have tests of their own.
+_LOADING = (":predict", "/predict", "/infer", "/ready")
 _KEY = "a-long-enough-key-for-tests"
 
 

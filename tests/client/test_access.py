@@ -26,7 +26,7 @@ def test_a_key_is_created_used_and_revoked(live: Live) -> None:
                 reader.rename_dataset(dataset.id, "mine")
             assert (refused.value.status, refused.value.code) == (403, "forbidden")
             admin.revoke_key(phone.id)
-            with pytest.raises(ApiError, match="unauthorized"):
+            with pytest.raises(ApiError, match="invalid_api_key"):
                 list(reader.datasets())
 
 

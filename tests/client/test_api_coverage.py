@@ -19,7 +19,8 @@ _WITHOUT_METHOD = {
     # Needs an export; test_clusterings has one.
     ("GET", "/v1/exports/{export_id}/content"),
 }
-_PROTOCOL = "/v2"  # the Open Inference Protocol has clients of its own; see test_oip_triton
+# The Open Inference Protocol and Label Studio have clients of their own; see test_oip_triton.
+_PROTOCOLS = ("/v2", "/v1/label-studio")
 # Methods that call other methods.
 _COMPOSED = {"close", "wait", "watch", "base_url"}
 Call = Callable[[TemiClient, Path], Any]
@@ -160,7 +161,7 @@ def test_every_route_has_a_method_and_every_method_a_route(
         (method.upper(), path)
         for path, item in live.openapi()["paths"].items()
         for method in item
-        if not path.endswith("/events") and not path.startswith(_PROTOCOL)
+        if not path.endswith("/events") and not path.startswith(_PROTOCOLS)
     }
     assert offered - _WITHOUT_METHOD - set().union(*requested.values()) == set()
     unknown = {name for name, routes in requested.items() if not routes <= offered}
@@ -180,10 +181,9 @@ def test_every_method_is_called() -> None:
 def test_job_kinds_and_statuses_are_those_of_the_service(live: Live) -> None:
     api = live.openapi()
     jobs = api["paths"]["/v1/jobs"]
-    body = jobs["post"]["requestBody"]["content"]["application/json"]["schema"]
-    schemas = [
-        api["components"]["schemas"][one["$ref"].rsplit("/", 1)[-1]] for one in body["oneOf"]
-    ]
+    all_schemas = api["components"]["schemas"]
+    bodies = all_schemas["JobCreate"]["oneOf"]
+    schemas = [all_schemas[one["$ref"].rsplit("/", 1)[-1]] for one in bodies]
     assert [schema["properties"]["kind"]["const"] for schema in schemas] == list(get_args(JobKind))
     (status,) = (one for one in jobs["get"]["parameters"] if one["name"] == "status")
     assert set(status["schema"]["anyOf"][0]["enum"]) == set(get_args(JobStatus))

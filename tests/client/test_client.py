@@ -146,6 +146,14 @@ def test_watching_polls_after_empty_streams(service: FakeService, client: TemiCl
     assert client.wait("job_1", poll_seconds=0.01).status == "succeeded"
 
 
+def test_watching_ends_with_the_events(service: FakeService, client: TemiClient) -> None:
+    service.answer("GET", "/v1/jobs/job_1/events", b"", status=204)
+    service.answer("GET", "/v1/jobs/job_1", job("succeeded"))
+    states = [state.status for state in client.watch("job_1", poll_seconds=0.01)]
+    assert states == ["succeeded"]
+    assert len(service.requests) == 2
+
+
 def test_watching_a_missing_job_raises(client: TemiClient) -> None:
     with pytest.raises(ApiError) as caught:
         list(client.watch("job_1", poll_seconds=0.01))

@@ -4,6 +4,8 @@ All of it is decided before a byte of the body is read, so that a request withou
 more than its headers.
 """
 
+import base64
+import binascii
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -25,6 +27,8 @@ from app.core.runtime import Runtime
 
 _READ_METHODS = ("GET", "HEAD")
 _BODY_METHODS = {"POST", "PUT", "PATCH"}
+SECURITY_SCHEME = "api_key"
+_BASIC_PATHS = "/v1/label-studio/"  # Label Studio sends nothing else
 
 
 class AccessState:
@@ -48,8 +52,9 @@ class ApiKeyAuth(HTTPBearer):
     def __init__(self, scope: Scope | None = None) -> None:
         self.scope = scope
         super().__init__(
-            scheme_name="HTTPBearer",
-            description="Required once the service has a key.",
+            scheme_name=SECURITY_SCHEME,
+            description="An API key, as `Authorization: Bearer KEY`. Required once the service "
+            "has a key; `temi keys create NAME` creates one.",
             auto_error=False,
         )
 
@@ -92,7 +97,7 @@ class AuthenticatedRoute(APIRoute):
 async def authorize(request: Request, scope: Scope | None) -> Actor:
     """Returns the actor of the request; raises if its key, rate or scope does not allow it."""
     access: AccessState = request.app.state.access
-    text = _bearer(request)
+    text = _key_of(request)
     actor = access.keys.cached(text)
     if actor is None:
         actor = await run_in_threadpool(access.keys.authenticate, text)
@@ -122,9 +127,18 @@ def require_key(router: APIRouter) -> list[Any]:
     return [] if own else [Depends(ApiKeyAuth())]
 
 
-def _bearer(request: Request) -> str | None:
+def _key_of(request: Request) -> str | None:
     scheme, text = get_authorization_scheme_param(request.headers.get("Authorization"))
+    if scheme.lower() == "basic" and request.url.path.startswith(_BASIC_PATHS):
+        return _password_of(text)
     return text if scheme.lower() == "bearer" and text else None
+
+
+def _password_of(text: str) -> str | None:
+    try:
+        return base64.b64decode(text, validate=True).decode().partition(":")[2]
+    except (binascii.Error, ValueError):
+        return None
 
 
 def _declared_scope(route: APIRoute) -> Scope | None:

@@ -23,6 +23,7 @@ _LIMITS = {
     ("POST", "/v1/models:import"): "max_model_bytes",
     ("POST", "/v1/models/{name}:predict"): "max_predict_bytes",
     ("POST", "/v1/models/{name}/versions/{version}:predict"): "max_predict_bytes",
+    ("POST", "/v1/label-studio/{model}/predict"): "max_predict_bytes",
     ("POST", "/v2/models/{model}/infer"): "max_predict_bytes",
     ("POST", "/v2/models/{model}/versions/{version}/infer"): "max_predict_bytes",
 }

@@ -6,13 +6,14 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 import structlog
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import DataError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from app.api.http.validation import invalid_request
 from app.core.platform import errors as core
@@ -50,8 +51,13 @@ STATUS: dict[type[core.ServiceError], int] = {
     core.StorageCorrupt: 503,
     core.StorageFull: 507,
 }
+_METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 _OIP = re.compile(r"/v2(/|$)")  # the paths of the Open Inference Protocol
 _RETRY_AFTER = {429: "2", 503: "5"}
+# The server itself sends it, before any route: the one error of a route that needs nothing else.
+HEAD_TOO_LARGE: dict[int | str, dict[str, Any]] = {
+    431: {"description": "The headers are too long", "content": {"text/plain": {}}}
+}
 
 
 class ProblemField(BaseModel):
@@ -124,9 +130,15 @@ def problem(
     if status == 408:  # the rest of the body is not read
         headers["Connection"] = "close"
     if status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
+        headers["WWW-Authenticate"] = _challenge(code)
     content = body.model_dump() | ({"error": detail} if is_oip else {})
     return JSONResponse(content, status, headers=headers, media_type="application/problem+json")
+
+
+def _challenge(code: str) -> str:
+    """By RFC 6750: an error only if a key was sent."""
+    wrong = ', error="invalid_token"' if code == core.InvalidApiKey.code else ""
+    return f'Bearer realm="temi"{wrong}'
 
 
 def problem_of(request: Request, error: core.ServiceError) -> JSONResponse:
@@ -142,6 +154,18 @@ def database_problem(request: Request, error: SQLAlchemyError) -> JSONResponse:
         return problem(request, 507, core.StorageFull.code, "The disk of the database is full.")
     detail = "The database cannot be reached; try again in a moment."
     return problem(request, 503, "database_unavailable", detail)
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """Asks all routes: the first one whose path fits knows only its own method."""
+    return [
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.router.routes
+        )
+    ]
 
 
 def _phrase(status: int | Literal["default"]) -> str:
@@ -162,12 +186,17 @@ def install_error_handlers(app: FastAPI) -> None:
         return problem_of(request, invalid_request(found))
 
     @app.exception_handler(HTTPException)
-    async def _http(request: Request, error: HTTPException) -> JSONResponse:
+    async def _http(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 204:  # not an error
+            return Response(status_code=204)
         if error.status_code == 400:  # FastAPI's status for a body that is not text
             return problem(request, 422, "invalid_request", "The body is not valid JSON.")
         code = HTTPStatus(error.status_code).name.lower()
-        headers = dict(error.headers or {})
-        return problem(request, error.status_code, code, str(error.detail), headers=headers)
+        headers, detail = dict(error.headers or {}), str(error.detail)
+        if error.status_code == 405:
+            headers["Allow"] = allowed = ", ".join(_allowed_methods(request))
+            detail = f"{request.method} is not possible here, only {allowed}."
+        return problem(request, error.status_code, code, detail, headers=headers)
 
     @app.exception_handler(DataError)
     async def _not_storable(request: Request, _error: DataError) -> JSONResponse:

@@ -3,10 +3,21 @@
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 
 from app.api import schemas
 
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
+BINARY = {"type": "string", "format": "binary"}
+_FILE = {"schema": BINARY}
+SCHEMAS = "#/components/schemas/"
+# No route declares these models as a parameter: FastAPI would parse the body itself.
+_BODIES = (
+    schemas.DatasetCreate,
+    schemas.ImagesCreate,
+    schemas.PredictBody,
+    schemas.InferRequest,
+    schemas.LabelStudioTasks,
+)
 _CSV = "path,label,camera\n/photos/1.jpg,cat,X100\ns3://photos/2.jpg,dog,\n"
 _JSON_LINES = '{"path": "/photos/1.jpg", "label": "cat", "camera": "X100"}\n'
 _LINES = {"schema": {"type": "string"}, "example": _JSON_LINES}
@@ -22,7 +33,7 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
 def image_body(schema: type[BaseModel]) -> dict[str, Any]:
     """Returns a route's `openapi_extra`; `schema` is the schema of the JSON body."""
     json_body = {
-        "schema": inline_refs(schema.model_json_schema()),
+        "schema": body_ref(schema),
         "examples": {
             name: {"summary": f"From: {name}", "value": {"source": source}}
             for name, source in _EXAMPLES.items()
@@ -34,7 +45,7 @@ def image_body(schema: type[BaseModel]) -> dict[str, Any]:
                 *("application/zip", "application/x-tar", "application/gzip", "application/zstd"),
                 "application/octet-stream",  # an archive of unknown type
             ],
-            _BINARY,
+            _FILE,
         ),
         FORM: _form("Images, or exactly one archive."),
         "application/json": json_body,
@@ -48,7 +59,7 @@ def image_body(schema: type[BaseModel]) -> dict[str, Any]:
 
 def predict_body() -> dict[str, Any]:
     """Returns the `openapi_extra` of `:predict`: a form or JSON, and options in the query."""
-    json_body = {"schema": inline_refs(schemas.PredictBody.model_json_schema())}
+    json_body = {"schema": body_ref(schemas.PredictBody)}
     content = {FORM: _form("Images."), "application/json": json_body}
     options = schemas.PredictOptions.model_json_schema()["properties"].items()
     return {
@@ -69,27 +80,20 @@ def _parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _form(files: str) -> dict[str, Any]:
-    items = {"type": "string", "format": "binary"}
-    properties = {"files": {"type": "array", "items": items, "description": files}}
+    properties = {"files": {"type": "array", "items": BINARY, "description": files}}
     return {"schema": {"type": "object", "required": ["files"], "properties": properties}}
 
 
-def inline_refs(schema: dict[str, Any]) -> dict[str, Any]:
-    """Resolves `$ref`: no route declares these models, so the document does not contain them."""
-    definitions = schema.get("$defs", {})
+def body_ref(schema: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": f"{SCHEMAS}{schema.__name__}"}
 
-    def resolve(node: Any) -> Any:
-        if isinstance(node, list):
-            return [resolve(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        if "$ref" in node:
-            return resolve(definitions[node["$ref"].rpartition("/")[2]])
-        dropped = ("$defs", "discriminator")
-        return {name: resolve(value) for name, value in node.items() if name not in dropped}
 
-    resolved: dict[str, Any] = resolve(schema)
-    return resolved
+def body_schemas() -> dict[str, Any]:
+    """The components that `body_ref` refers to."""
+    template = f"{SCHEMAS}{{model}}"
+    _, found = models_json_schema([(b, "validation") for b in _BODIES], ref_template=template)
+    definitions: dict[str, Any] = found["$defs"]
+    return definitions
 
 
 DATASET_BODY = image_body(schemas.DatasetCreate)

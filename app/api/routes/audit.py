@@ -24,7 +24,7 @@ router = APIRouter(
 
 
 @router.get("", response_model=Page[ShownEntry], summary="List audit entries, newest first")
-def list_audit(
+def list_audit_entries(
     listing: ListingDep,
     tenant: TenantDep,
     key_id: Annotated[str | None, Query(max_length=40)] = None,

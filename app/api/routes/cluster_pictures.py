@@ -81,6 +81,7 @@ def read_plot(
     image_format: Annotated[Literal["png", "svg"], Query(alias="format")] = "png",
     if_none_match: IfNoneMatch = None,
 ) -> Response:
+    """A PNG or SVG of the current revision."""
     with runtime.db.read() as session:
         clustering = clusterings.get_clustering(session, tenant, clustering_id)
         tag = f"{clustering.revision}-{clustering.image_count}-{name}-{image_format}"

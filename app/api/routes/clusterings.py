@@ -50,6 +50,7 @@ def list_clusterings(
     tenant: TenantDep,
     dataset_id: Annotated[str | None, Query(max_length=40)] = None,
 ) -> dict[str, Any]:
+    """Each cluster job and each prediction of a dataset creates one."""
     query = queries.select_clusterings(tenant, dataset_id)
     return listing.page(query, Clustering.id, schemas.Clustering.of, descending=True)
 
@@ -102,6 +103,8 @@ def read_statistics(session: SessionDep, clustering: ClusteringDep) -> schemas.S
 def list_clusters(
     listing: ListingDep, session: SessionDep, clustering: ClusteringDep
 ) -> dict[str, Any]:
+    """Name, size and mean probability of each, with its most typical images."""
+
     def show(cluster: Cluster) -> schemas.Cluster:
         examples = clusterings.ranked_images(session, clustering.id, cluster.cluster_id)
         return schemas.Cluster.of(cluster, examples)
@@ -115,6 +118,7 @@ def list_clusters(
     summary="Read a cluster",
 )
 def read_cluster(session: SessionDep, cluster: ClusterDep) -> schemas.Cluster:
+    """As in the list of clusters."""
     examples = clusterings.ranked_images(session, cluster.clustering_id, cluster.cluster_id)
     return schemas.Cluster.of(cluster, examples)
 
@@ -136,6 +140,7 @@ def list_cluster_images(
         ),
     ] = "representative",
 ) -> dict[str, Any]:
+    """Each with its probability, margin and distance."""
     query = queries.select_cluster_images(cluster)
     ranking = clusterings.RANKINGS[sort]
     return listing.ranked_page(query, ranking, Assignment.image_id, schemas.RankedImage.of)

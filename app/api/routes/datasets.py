@@ -145,6 +145,7 @@ def rename_dataset(
     tenant: TenantDep,
     dataset_id: Annotated[str, Path(max_length=40)],
 ) -> schemas.Dataset:
+    """Models and exports keep the names that they got from it."""
     with runtime.db.write() as session:
         dataset = datasets.get_dataset(session, tenant, dataset_id, lock=True)
         dataset.name = body.name
@@ -169,12 +170,14 @@ def delete_dataset(
 
 @router.get("", response_model=schemas.Page[schemas.Dataset], summary="List datasets, newest first")
 def list_datasets(listing: ListingDep, tenant: TenantDep) -> dict[str, Any]:
+    """Datasets of your tenant, also those that are still read."""
     query = queries.select_datasets(tenant)
     return listing.page(query, Dataset.id, schemas.Dataset.of, descending=True)
 
 
 @router.get("/{dataset_id}", responses=responses(404), summary="Read a dataset")
 def read_dataset(dataset: DatasetDep) -> schemas.Dataset:
+    """Its `status` is `ready` when its images have been read."""
     return schemas.Dataset.of(dataset)
 
 

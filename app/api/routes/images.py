@@ -53,6 +53,7 @@ IfNoneMatch = Annotated[str | None, Header()]
 
 @router.get("/{image_id}", summary="Read the metadata of an image")
 def read_image(image: ImageDep) -> schemas.Image:
+    """Name, size, format, hash, and the label and metadata of the upload."""
     return schemas.Image.of(image)
 
 
@@ -67,7 +68,7 @@ def read_image(image: ImageDep) -> schemas.Image:
     },
     summary="Download an image",
 )
-def read_content(
+def download_image(
     runtime: RuntimeDep, image: ImageDep, if_none_match: IfNoneMatch = None
 ) -> Response:
     """The bytes as they were uploaded; range requests are supported."""
@@ -124,7 +125,7 @@ async def read_thumbnail(
     response_model=schemas.Page[schemas.ImageLabel],
     summary="List the labels of an image, newest clustering first",
 )
-def list_labels(listing: ListingDep, tenant: TenantDep, image: ImageDep) -> dict[str, Any]:
+def list_image_labels(listing: ListingDep, tenant: TenantDep, image: ImageDep) -> dict[str, Any]:
     """The current label in each clustering of the image, edits included."""
     query = select_image_labels(tenant, image.id)
     key = Assignment.clustering_id

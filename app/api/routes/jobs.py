@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, HTTPException, Path, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sqlalchemy.orm import Session
@@ -106,12 +106,14 @@ def list_jobs(
     status: Annotated[schemas.JobStatus | None, Query()] = None,
     dataset_id: Annotated[str | None, Query(max_length=40)] = None,
 ) -> dict[str, Any]:
+    """Jobs of your tenant of all kinds, those that upload images included."""
     query = select_jobs(tenant, status=status, dataset_id=dataset_id)
     return listing.page(query, Job.id, schemas.Job.of, descending=True)
 
 
 @router.get("/{job_id}", responses=responses(404), summary="Read a job")
 def read_job(job: JobDep) -> schemas.Job:
+    """Status, progress, an estimate of the time left, and the result or the error."""
     return schemas.Job.of(job)
 
 
@@ -166,7 +168,7 @@ def delete_job(runtime: RuntimeDep, tenant: TenantDep, job_id: JobId) -> None:
     responses=responses(404),
     summary="List the lines of a job's log, oldest first",
 )
-def list_logs(
+def list_job_logs(
     listing: ListingDep,
     job: JobDep,
     after: Annotated[
@@ -184,31 +186,44 @@ def list_logs(
     responses=responses(404),
     summary="List the points of a job's training curves, by step",
 )
-def list_curves(
+def list_job_curves(
     listing: ListingDep,
     job: JobDep,
     after: Annotated[int, Query(ge=-1, lt=2**31, description="Only points of later steps.")] = -1,
 ) -> dict[str, Any]:
+    """Loss and other values of the training, while it runs and after it."""
     query = select_curve_points(job.id, after=after)
     return listing.page(query, JobCurve.step, schemas.JobCurvePoint.of)
 
 
+LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
+
+
+async def check_more_events(job: JobDep, last_event_id: LastEventId = None) -> None:
+    """Raises 204 after the last event: an `EventSource` stops, instead of connecting for ever."""
+    if job.status in FINAL and _version_of(last_event_id) >= job.version:
+        raise HTTPException(204)
+
+
 @router.get(
     "/{job_id}/events",
-    dependencies=[EventStreamLimit],
+    dependencies=[EventStreamLimit, Depends(check_more_events)],
     response_class=EventSourceResponse,
-    responses=responses(404),
+    responses={
+        204: {"description": "The job has ended, and you have its last event"},
+        **responses(404),
+    },
     summary="Stream the events of a job",
 )
-async def job_events(
+async def stream_job_events(
     runtime: RuntimeDep,
     job: JobDep,
-    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+    last_event_id: LastEventId = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events: `progress` while the job runs, `status` when its status changes, each
     with the whole job as data. The stream ends with the job. A client that reconnects with
-    `Last-Event-ID` gets only newer events. The stream also ends when this API process stops;
-    reconnect to continue."""
+    `Last-Event-ID` gets only newer events, and 204 if there will be none. The stream also ends
+    when this API process stops; reconnect to continue."""
     seen = _version_of(last_event_id)
     status = job.status if seen else None
     row: Job | None = job

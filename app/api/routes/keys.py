@@ -10,7 +10,7 @@ from app.api.http.errors import responses
 from app.api.http.pagination import ListingDep
 from app.api.schemas.access import CreatedKey, Key, KeyCreate
 from app.api.schemas.common import Page
-from app.core.access.keys import create_key, revoke_key, select_keys
+from app.core.access import keys
 from app.core.platform.actor import ANONYMOUS
 from app.core.platform.errors import FirstKeyIsLocal
 from app.core.platform.tables import ApiKey
@@ -29,7 +29,7 @@ router = APIRouter(
 
 
 @router.post("", status_code=201, summary="Create a key")
-def make_key(
+def create_key(
     body: KeyCreate, request: Request, response: Response, runtime: RuntimeDep, tenant: TenantDep
 ) -> CreatedKey:
     """For your own tenant. Only this response contains the key. An `Idempotency-Key` has no effect
@@ -38,7 +38,7 @@ def make_key(
     if request.state.actor is ANONYMOUS:
         raise FirstKeyIsLocal(_FIRST_KEY)
     with runtime.db.write() as session:
-        row, text = create_key(session, tenant=tenant, **body.model_dump())
+        row, text = keys.create_key(session, tenant=tenant, **body.model_dump())
     request.app.state.access.keys.clear()
     response.headers["Cache-Control"] = "no-store"
     return CreatedKey(**Key.of(row).model_dump(), key=text)
@@ -47,11 +47,11 @@ def make_key(
 @router.get("", response_model=Page[Key], summary="List keys, newest first")
 def list_keys(listing: ListingDep, tenant: TenantDep) -> dict[str, Any]:
     """Keys of your tenant, revoked ones included."""
-    return listing.page(select_keys(tenant), ApiKey.id, Key.of, descending=True)
+    return listing.page(keys.select_keys(tenant), ApiKey.id, Key.of, descending=True)
 
 
 @router.delete("/{key_id}", status_code=204, responses=responses(404), summary="Revoke a key")
-def delete_key(
+def revoke_key(
     request: Request,
     runtime: RuntimeDep,
     tenant: TenantDep,
@@ -60,5 +60,5 @@ def delete_key(
     """Permanent; takes effect in all processes within seconds. The key stays in the list, and its
     entries stay in the audit log."""
     with runtime.db.write() as session:
-        revoke_key(session, key_id, tenant=tenant)
+        keys.revoke_key(session, key_id, tenant=tenant)
     request.app.state.access.keys.clear()

@@ -14,7 +14,9 @@ router = APIRouter(
 
 
 @router.get("", summary="Read the loaded models")
-def list_loaded(session: SessionDep, tenant: TenantDep, serving: ServingDep) -> schemas.Serving:
+def list_loaded_models(
+    session: SessionDep, tenant: TenantDep, serving: ServingDep
+) -> schemas.Serving:
     """Models in the memory of the API process that answers."""
     loaded = {message.model.folder: message for message in serving.loaded()}
     rows = versions_in_folders(session, tenant, loaded)

@@ -29,7 +29,7 @@ _ARROW = "application/vnd.apache.arrow.file"
     responses={**responses(404, 409), 200: {"content": {_ARROW: {}}}},
     summary="Download a map",
 )
-def read_map(runtime: RuntimeDep, job: JobDep) -> FileResponse:
+def download_map(runtime: RuntimeDep, job: JobDep) -> FileResponse:
     """An Arrow file with `image_id`, `x` and `y` (float32, from -1 to 1). Range requests are
     supported."""
     if job.kind != "map":

@@ -32,7 +32,7 @@ Alias = Annotated[str, Path(max_length=64)]
 
 
 @router.put("/{alias}", summary="Set an alias")
-def put_alias(
+def set_alias(
     runtime: RuntimeDep,
     resolver: ResolverDep,
     actor: ActorDep,
@@ -107,7 +107,7 @@ def rollback_alias(
     response_model=schemas.Page[schemas.AliasChange],
     summary="List the history of an alias, newest first",
 )
-def list_changes(
+def list_alias_changes(
     listing: ListingDep, session: SessionDep, model: ModelDep, alias: Alias
 ) -> dict[str, Any]:
     """Each move with its key, time and versions; also for an alias that was removed."""

@@ -21,6 +21,7 @@ from app.api.http.dependencies import (
 )
 from app.api.http.errors import responses
 from app.api.http.limits import DownloadLimit, check_quota
+from app.api.http.openapi_bodies import BINARY
 from app.api.routes.models import Name, Version
 from app.core import models as registry
 from app.core.access.quota import check_growth
@@ -46,7 +47,7 @@ _MEDIA_TYPE = "application/zip"
 _BODY = {
     "requestBody": {
         "required": True,
-        "content": {_MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+        "content": {_MEDIA_TYPE: {"schema": BINARY}},
     }
 }
 
@@ -58,7 +59,7 @@ _BODY = {
     responses={200: {"content": {_MEDIA_TYPE: {}}}, **responses(404)},
     summary="Download a version",
 )
-def export_version(
+def download_version(
     runtime: RuntimeDep, tenant: TenantDep, name: Name, version: Version
 ) -> StreamingResponse:
     """A zip with the manifest, which has the current names of the clusters, the weights, and the

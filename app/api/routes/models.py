@@ -61,6 +61,7 @@ def compare_versions(
 
 @router.get("", response_model=schemas.Page[schemas.Model], summary="List models by name")
 def list_models(listing: ListingDep, session: SessionDep, tenant: TenantDep) -> dict[str, Any]:
+    """Models of your tenant, each with its newest version and its aliases."""
     return listing.page(
         select_models(tenant),
         Model.name,
@@ -70,6 +71,7 @@ def list_models(listing: ListingDep, session: SessionDep, tenant: TenantDep) -> 
 
 @router.get("/{name}", responses=responses(404), summary="Read a model")
 def read_model(session: SessionDep, model: ModelDep) -> schemas.Model:
+    """Its newest version and its aliases."""
     return schemas.Model.of(model, registry.aliases(session, model))
 
 
@@ -91,6 +93,7 @@ def delete_model(runtime: RuntimeDep, resolver: ResolverDep, tenant: TenantDep, 
     summary="List the versions of a model, newest first",
 )
 def list_versions(listing: ListingDep, model: ModelDep) -> dict[str, Any]:
+    """Each with its configuration, metrics and files."""
     show = partial(schemas.ModelVersion.of, model.name)
     return listing.page(select_versions(model), ModelVersion.version, show, descending=True)
 
@@ -101,6 +104,7 @@ def list_versions(listing: ListingDep, model: ModelDep) -> dict[str, Any]:
     summary="Read a version",
 )
 def read_version(session: SessionDep, model: ModelDep, version: Version) -> schemas.ModelVersion:
+    """Configuration, metrics, files and the job that trained it."""
     return schemas.ModelVersion.of(model.name, registry.get_version(session, model, version))
 
 

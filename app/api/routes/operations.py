@@ -42,6 +42,7 @@ _CREATED = {
     summary="List the operations on a clustering, newest first",
 )
 def list_operations(listing: ListingDep, clustering: ClusteringDep) -> dict[str, Any]:
+    """Each has the revision that it created, and which operation has undone it."""
     query = select_operations(clustering)
     key = ClusteringOperation.revision
     return listing.page(query, key, schemas.Operation.of, descending=True)

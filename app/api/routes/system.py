@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 
 from app.api import schemas
+from app.api.http.errors import responses
 from app.api.metrics import Metrics
 from app.core.health import Health
 
@@ -18,17 +19,21 @@ _PAGE = Path(__file__).parents[2] / "static" / "index.html"
 
 
 @router.get("/livez", summary="Check liveness")
-async def livez() -> dict[str, bool]:
+async def check_live() -> dict[str, bool]:
+    """Responds while the process runs, whatever else has failed."""
     return {"alive": True}
 
 
 @router.get(
     "/readyz",
     response_model=schemas.Readiness,
-    responses={503: {"model": schemas.Readiness, "description": "A check failed"}},
+    responses={
+        503: {"model": schemas.Readiness, "description": "A check failed"},
+        **responses(421),
+    },
     summary="Check readiness",
 )
-async def readyz(request: Request) -> JSONResponse:
+async def check_ready(request: Request) -> JSONResponse:
     """Checks the database, its migrations, the broker, the storage, the weights and the workers;
     a failed check says what to do. A new process is ready when it has loaded the models that are
     in use. Responds within three seconds, also if one of them does not respond."""
@@ -54,10 +59,10 @@ async def readyz(request: Request) -> JSONResponse:
 @router.get(
     "/metrics",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {}}}},
+    responses={200: {"content": {"text/plain": {}}}, **responses(421)},
     summary="Read metrics for Prometheus",
 )
-async def metrics(request: Request) -> Response:
+async def read_metrics(request: Request) -> Response:
     """Metrics of requests, predictions, jobs and the disk; docs/operations.md describes them."""
     shown: Metrics = request.app.state.metrics
     text = await asyncio.wrap_future(shown.render())

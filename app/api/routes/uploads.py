@@ -19,6 +19,7 @@ from app.api.http.auth import AuthenticatedRoute
 from app.api.http.body_limits import media_type_of
 from app.api.http.dependencies import ActorDep, RuntimeDep, TenantDep
 from app.api.http.errors import responses
+from app.api.http.openapi_bodies import BINARY
 from app.core.access.quota import check_upload_quota
 from app.core.datasets import uploads
 from app.core.datasets.uploads import Appender
@@ -65,9 +66,7 @@ ChecksumHeader = Annotated[
     str | None,
     Header(max_length=200, description="`sha1` or `sha256`, a space, the digest in base64."),
 ]
-_CHUNK_BODY: dict[str, Any] = {
-    "requestBody": {"content": {_CHUNK_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
-}
+_CHUNK_BODY: dict[str, Any] = {"requestBody": {"content": {_CHUNK_TYPE: {"schema": BINARY}}}}
 
 
 class TusHeaders:
@@ -91,7 +90,8 @@ class TusHeaders:
 
 
 @router.options("", status_code=204, summary="Read the capabilities for resumable uploads")
-def describe(runtime: RuntimeDep) -> Response:
+def read_upload_limits(runtime: RuntimeDep) -> Response:
+    """The headers of the response: the largest size, extensions of tus, checksums."""
     headers = {
         "Tus-Extension": _EXTENSIONS,
         "Tus-Max-Size": str(runtime.settings.max_body_bytes),
@@ -138,6 +138,7 @@ async def create_upload(
     summary="Read the offset of an upload",
 )
 def read_upload(runtime: RuntimeDep, tenant: TenantDep, upload_id: UploadId) -> Response:
+    """The header `Upload-Offset` is where the next chunk starts."""
     upload = _load(runtime, tenant, upload_id)
     headers = _state(upload, runtime.uploads.offset(upload))
     headers |= {"Upload-Length": str(upload.length), "Cache-Control": "no-store"}
@@ -179,7 +180,8 @@ async def append_to_upload(
     responses=responses(404, 412),
     summary="Delete an upload",
 )
-def drop_upload(runtime: RuntimeDep, tenant: TenantDep, upload_id: UploadId) -> None:
+def delete_upload(runtime: RuntimeDep, tenant: TenantDep, upload_id: UploadId) -> None:
+    """Deletes the bytes that have arrived."""
     uploads.delete_upload(runtime.db, runtime.uploads, tenant, upload_id)
 
 

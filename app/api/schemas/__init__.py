@@ -6,6 +6,7 @@ from app.api.schemas.datasets import *  # noqa: F403
 from app.api.schemas.exports import *  # noqa: F403
 from app.api.schemas.inference_protocol import *  # noqa: F403
 from app.api.schemas.jobs import *  # noqa: F403
+from app.api.schemas.label_studio import *  # noqa: F403
 from app.api.schemas.models import *  # noqa: F403
 from app.api.schemas.operations import *  # noqa: F403
 from app.api.schemas.predictions import *  # noqa: F403

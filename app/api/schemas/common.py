@@ -13,6 +13,10 @@ class Page(BaseModel, Generic[T]):
     next_cursor: str | None = Field(description="The `cursor` of the next page.")
     has_more: bool
 
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        return f"{params[0].__name__}Page"  # in generated clients
+
 
 class ErrorInfo(BaseModel):
     code: str

@@ -10,7 +10,7 @@ from app.core.access.keys import has_keys, hash_key, looks_like_key
 from app.core.platform.actor import ANONYMOUS, OWNER, Actor
 from app.core.platform.clock import db_now
 from app.core.platform.db import Database
-from app.core.platform.errors import Unauthorized
+from app.core.platform.errors import InvalidApiKey, Unauthorized
 from app.core.platform.settings import Settings
 from app.core.platform.tables import ApiKey
 
@@ -81,7 +81,7 @@ class ApiKeyCache:
         changes, now, sha256 = self._changes, time.monotonic(), hash_key(text)
         row = self._row(sha256) if looks_like_key(text) else None
         if row is None:
-            raise Unauthorized("This API key is unknown, revoked or expired.")
+            raise InvalidApiKey("The API key that was sent is unknown, revoked or expired.")
         key, left = row
         actor = Actor(
             tenant=key.tenant,
@@ -111,5 +111,5 @@ class ApiKeyCache:
 
 def _require(text: str | None) -> str:
     if not text:
-        raise Unauthorized("Send the API key as `Authorization: Bearer ...`.")
+        raise Unauthorized("No API key was sent. Send it as `Authorization: Bearer KEY`.")
     return text

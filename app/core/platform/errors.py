@@ -38,7 +38,15 @@ class InvalidRequest(ServiceError):
 
 
 class Unauthorized(ServiceError):
+    """The request has no API key."""
+
     code = "unauthorized"
+
+
+class InvalidApiKey(Unauthorized):
+    """The API key is unknown, revoked or expired."""
+
+    code = "invalid_api_key"
 
 
 class Forbidden(ServiceError):

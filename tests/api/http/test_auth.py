@@ -42,8 +42,26 @@ def test_operations_require_the_key(guarded: TestClient, headers: dict[str, str 
     for method, path in operations:  # the placeholders stay: not even that they are none is told
         answer = guarded.request(method, path, headers=headers)  # type: ignore[arg-type]
         assert answer.status_code == 401, (method, path)
-        assert method == "HEAD" or answer.json()["code"] == "unauthorized"  # HEAD has no body
-        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert answer.headers["WWW-Authenticate"].startswith("Bearer realm=")
+        if method != "HEAD":  # it has no body
+            assert answer.json()["code"] in ("unauthorized", "invalid_api_key")
+
+
+@pytest.mark.parametrize("sent", [None, "Bearer ", f"Basic {_KEY}", _KEY])
+def test_no_key(guarded: TestClient, sent: str | None) -> None:
+    headers = {"Authorization": sent} if sent else {}
+    answer = guarded.get("/v1/datasets", headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+    assert answer.json()["detail"].startswith("No API key was sent.")
+    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="temi"'
+
+
+@pytest.mark.parametrize("key", ["wrong", f"{_KEY}x", f"temi_{'0' * 43}"])
+def test_a_wrong_key(guarded: TestClient, key: str) -> None:
+    answer = guarded.get("/v1/datasets", headers=bearer(key))
+    assert (answer.status_code, answer.json()["code"]) == (401, "invalid_api_key")
+    assert "unknown, revoked or expired" in answer.json()["detail"]
+    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="temi", error="invalid_token"'
 
 
 def test_operations_succeed_with_the_key(guarded: TestClient) -> None:

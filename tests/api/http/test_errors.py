@@ -43,7 +43,28 @@ def test_an_unknown_path(client: TestClient) -> None:
 def test_an_unsupported_method(client: TestClient) -> None:
     answer = client.delete("/v1/jobs")
     _expect_problem(answer, 405, "method_not_allowed", "/v1/jobs")
-    assert answer.headers["Allow"]
+    assert answer.headers["Allow"] == "GET, POST"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("DELETE", "/v1/datasets", "GET, POST"),
+        ("PUT", "/v1/datasets/ds_1", "GET, PATCH, DELETE"),
+        ("POST", "/v1/jobs/job_1", "GET, DELETE"),
+        ("GET", "/v1/uploads", "OPTIONS, POST"),
+        ("POST", "/v1/uploads/up_1", "HEAD, PATCH, DELETE"),
+        ("POST", "/openapi.json", "GET, HEAD"),
+    ],
+)
+def test_a_405_lists_all_methods_of_its_path(
+    client: TestClient, method: str, path: str, allowed: str
+) -> None:
+    answer = client.request(method, path)
+    _expect_problem(answer, 405, "method_not_allowed", path)
+    assert answer.headers["Allow"] == allowed
+    assert method in answer.json()["detail"]
+    assert allowed in answer.json()["detail"]
 
 
 def test_fields_are_named(client: TestClient) -> None:

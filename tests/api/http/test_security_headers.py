@@ -53,6 +53,10 @@ def test_swagger_ui_needs_no_network(client: TestClient) -> None:
     page = client.get("/docs")
     assert page.headers["Content-Type"].startswith("text/html")
     assert "<script>" not in page.text  # the policy would not let it run
+    assert "//" not in page.text + client.get("/docs/start.js").text  # no address of a host
+    sources = re.findall(r"-src ([^;]+)", page.headers["Content-Security-Policy"])
+    allowed = {"'none'", "'self'", "'unsafe-inline'", "data:"}
+    assert {name for source in sources for name in source.split()} <= allowed
     addresses = [address for address in _addresses(page.text) if address != "data:,"]
     assert len(addresses) == 3
     for address in addresses:

@@ -80,8 +80,18 @@ def test_a_finished_job_gives_one_event(client: TestClient, dataset: Json) -> No
 def test_last_event_id_skips_older_events(client: TestClient, dataset: Json) -> None:
     job = client.get("/v1/jobs").json()["data"][0]
     last = _follow(client, job["id"])[-1]["id"]
-    assert _follow(client, job["id"], last) == []
-    assert len(_follow(client, job["id"], "1")) == 1
+    assert len(_follow(client, job["id"], str(int(last) - 1))) == 1
+
+
+def test_after_the_last_event_an_event_source_stops(client: TestClient, dataset: Json) -> None:
+    """It connects again after every other answer."""
+    job = client.get("/v1/jobs").json()["data"][0]
+    last = _follow(client, job["id"])[-1]["id"]
+    for seen in (last, str(int(last) + 1)):
+        answer = client.get(f"/v1/jobs/{job['id']}/events", headers={"Last-Event-ID": seen})
+        assert (answer.status_code, answer.content) == (204, b"")
+    missing = client.get("/v1/jobs/job_1/events", headers={"Last-Event-ID": last})
+    assert missing.status_code == 404
 
 
 def test_an_invalid_last_event_id_is_ignored(client: TestClient, dataset: Json) -> None:

@@ -298,4 +298,4 @@ def test_keys_and_scopes(any_client: TestClient, any_runtime: Runtime) -> None:
         ]
         assert [answer.status_code for answer in statuses] == [401, 403, 404]
         assert all(answer.json()["error"] for answer in statuses)
-        assert statuses[0].headers["WWW-Authenticate"] == "Bearer"
+        assert statuses[0].headers["WWW-Authenticate"] == 'Bearer realm="temi"'

@@ -7,7 +7,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from app.api import schemas
 from app.api.http.auth import ApiKeyAuth, AuthenticatedRoute
-from app.api.http.openapi_bodies import inline_refs
+from app.api.http.openapi_bodies import BINARY, body_ref
 from app.api.inference import open_context
 from app.api.routes.oip import binary
 from app.api.routes.oip.models import ModelName, VersionName, error_responses, version_reference
@@ -22,7 +22,7 @@ router = APIRouter(
     responses=error_responses(413, 415),
     dependencies=[Depends(ApiKeyAuth("predict"))],
 )
-_BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_BINARY = {"application/octet-stream": {"schema": BINARY}}
 _EXAMPLE = {
     "id": "42",
     "inputs": [{"name": "images", "datatype": "BYTES", "shape": [1], "data": ["/9j/4AAQSkZJ..."]}],
@@ -42,7 +42,7 @@ _REQUEST_BODY: dict[str, Any] = {
         "required": True,
         "content": {
             "application/json": {
-                "schema": inline_refs(schemas.InferRequest.model_json_schema()),
+                "schema": body_ref(schemas.InferRequest),
                 "example": _EXAMPLE,
             },
             **_BINARY,

@@ -44,19 +44,23 @@ _POLL_SECONDS = 0.02
 
 
 @router.get("/{model}", summary="Read the metadata of a model")
-def read_tensors(session: SessionDep, tenant: TenantDep, model: ModelName) -> schemas.ModelMetadata:
+def read_model_metadata(
+    session: SessionDep, tenant: TenantDep, model: ModelName
+) -> schemas.ModelMetadata:
+    """The tensors that `infer` takes and returns, and the labels of the clusters."""
     return _metadata(session, tenant, model)
 
 
 @router.get("/{model}/versions/{version}", summary="Read the metadata of a version")
-def read_tensors_of_version(
+def read_version_metadata(
     session: SessionDep, tenant: TenantDep, model: ModelName, version: VersionName
 ) -> schemas.ModelMetadata:
+    """As for the model."""
     return _metadata(session, tenant, version_reference(model, version))
 
 
 @router.get("/{model}/ready", summary="Check readiness of a model")
-async def model_ready(
+async def check_model_ready(
     serving: ServingDep, resolver: ResolverDep, tenant: TenantDep, model: ModelName
 ) -> schemas.ModelReady:
     """Starts to load the model if it is not loaded. 503 while it loads, or if it cannot be loaded;
@@ -65,7 +69,7 @@ async def model_ready(
 
 
 @router.get("/{model}/versions/{version}/ready", summary="Check readiness of a version")
-async def version_ready(
+async def check_version_ready(
     serving: ServingDep,
     resolver: ResolverDep,
     tenant: TenantDep,

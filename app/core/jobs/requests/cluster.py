@@ -27,7 +27,11 @@ class ClusterCreate(base.JobCreateBase):
     """Cluster the images of a dataset and register the model."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"dataset_id": base.EXAMPLE_DATASET_ID, "n_clusters": 8}]}
+        json_schema_extra={
+            "examples": [
+                {"kind": "cluster", "dataset_id": base.EXAMPLE_DATASET_ID, "n_clusters": 8}
+            ]
+        }
     )
 
     kind: Literal["cluster"] = "cluster"

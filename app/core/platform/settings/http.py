@@ -1,9 +1,16 @@
 """The API server: addresses, access, limits of connections and bodies; logs, metrics, traces."""
 
+import re
+
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
 from app.core.platform.settings.types import GiB, MiB, Names
+
+# Lower case, without a path; a browser leaves out the default port.
+_ORIGIN = re.compile(
+    r"(?!http:.*:80$|https:.*:443$)https?://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?"
+)
 
 
 class HttpSettings(BaseSettings):
@@ -24,6 +31,11 @@ class HttpSettings(BaseSettings):
         description="Host names, comma-separated, that the API answers to besides `localhost` and "
         "loopback addresses; `*.example.org` and `*` are allowed. If empty: none as long as no "
         "key exists, any with a key.",
+    )
+    cors_origins: Names = Field(
+        default=(),
+        description="Origins, comma-separated, such as `https://app.example.org`, whose pages may "
+        "read and change data from a browser, by CORS. Keys are needed as elsewhere.",
     )
     api_key: SecretStr | None = Field(
         default=None,
@@ -114,6 +126,17 @@ class HttpSettings(BaseSettings):
         if key is not None and len(key.get_secret_value()) < 16:
             raise ValueError("must have at least 16 characters")
         return key
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise ValueError(
+                    f"{origin!r} is not an origin; write scheme, host and port as a browser sends "
+                    "them, such as https://app.example.org or http://localhost:5173"
+                )
+        return origins
 
     @property
     def loopback_only(self) -> bool:
