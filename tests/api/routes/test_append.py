@@ -46,8 +46,14 @@ def test_images_are_added(any_client: TestClient, any_runtime: Runtime) -> None:
     assert after["fingerprint"] != before["fingerprint"]
     assert _names(any_client, dataset_id) == ["a.png", "b.png", "c/c.png", "again.png"]
     done = any_client.get(f"/v1/jobs/{job['id']}").json()
-    assert done["counts"] == {"total": 3, "completed": 3, "failed": 1}
-    assert done["result"] == {"dataset_id": dataset_id, "image_count": 2, "issue_count": 1}
+    assert done["counts"] == {"total": 3, "completed": 3, "failed": 1, "skipped": 0}
+    assert done["result"] == {
+        "dataset_id": dataset_id,
+        "image_count": 2,
+        "issue_count": 1,
+        "skipped_count": 0,
+        "skipped": {},
+    }
 
 
 def test_the_same_images_in_parts_are_the_same_dataset(client: TestClient, work: Work) -> None:

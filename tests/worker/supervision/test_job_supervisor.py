@@ -67,7 +67,13 @@ def test_a_job_runs_in_a_child_process_and_succeeds(any_runtime: Runtime, small_
 
     job = job_row(any_runtime, small_job.id)
     assert job.status == "succeeded"
-    assert job.result == {"dataset_id": job.dataset_id, "image_count": 2, "issue_count": 0}
+    assert job.result == {
+        "dataset_id": job.dataset_id,
+        "image_count": 2,
+        "issue_count": 0,
+        "skipped_count": 0,
+        "skipped": {},
+    }
     assert job.fence == 1
 
 

@@ -17,6 +17,7 @@ from app.core.platform.tables.datasets import (
     Duplicate,
     Embedding,
     Image,
+    SkippedFiles,
     Upload,
 )
 from app.core.platform.tables.jobs import (
@@ -62,6 +63,7 @@ __all__ = [
     "ModelVersion",
     "RetentionLock",
     "Shard",
+    "SkippedFiles",
     "TenantTurn",
     "Upload",
     "WebhookDelivery",
