@@ -12,7 +12,7 @@ from tests.api.conftest import Json, Work, upload, work_on
 from tests.images import TAR, ZIP, jpeg_bytes, png_bytes, tar_of, zip_of
 
 _FIRST = {"a.png": png_bytes("red"), "b.png": png_bytes("green")}
-_MORE = {"c/c.png": png_bytes("blue"), "again.png": png_bytes("red"), "bad.txt": b"text"}
+_MORE = {"c/c.png": png_bytes("blue"), "again.png": png_bytes("red"), "bad.jpg": b"text"}
 
 
 def _append(client: TestClient, dataset_id: str, files: dict[str, bytes], **params: str) -> Json:
@@ -102,7 +102,7 @@ def test_a_failed_append_changes_nothing(client: TestClient, work: Work) -> None
     job = upload(client, _FIRST)
     work(job["id"])
     before = client.get(f"/v1/datasets/{job['dataset_id']}").json()
-    bad = {"good.png": png_bytes("blue"), "1.txt": b"x", "2.txt": b"x"}
+    bad = {"good.png": png_bytes("blue"), "1.jpg": b"x", "2.jpg": b"x"}
     failed = _append(client, job["dataset_id"], bad)
     work(failed["id"])
     ended = client.get(f"/v1/jobs/{failed['id']}").json()
@@ -140,7 +140,7 @@ def test_append_to_a_dataset_in_use_is_refused(
 
 
 def test_append_to_a_failed_dataset(client: TestClient, work: Work) -> None:
-    job = upload(client, {"a.txt": b"text"})
+    job = upload(client, {"a.jpg": b"text"})
     work(job["id"])
     work(_append(client, job["dataset_id"], _FIRST)["id"])
     dataset = client.get(f"/v1/datasets/{job['dataset_id']}").json()

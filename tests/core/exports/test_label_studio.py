@@ -49,7 +49,7 @@ def test_label_studios_models_accept_the_export(tmp_path: Path, sdk: Any) -> Non
             sdk.objects.PredictionValue.model_validate(prediction)
             assert interface.validate_prediction(prediction)
     choices = interface.get_control("cluster").labels
-    assert choices == ["cats", 'a "<b>" & c', "cats (cluster 2)"]
+    assert choices == ["cats", 'a "<b>" & c']
 
 
 def test_tasks(tmp_path: Path) -> None:
@@ -59,6 +59,7 @@ def test_tasks(tmp_path: Path) -> None:
         "image_id": "img_0",
         "name": "photos/0.png",
         "true_label": None,
+        "split": "train",
         "attributes": {"camera": "x"},
     }
     prediction = tasks[0]["predictions"][0]

@@ -1,5 +1,6 @@
 """A photo export with sidecars, videos and system files is ingested; what is skipped is counted."""
 
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from worker.jobs.ingest import run_ingest
 
 _VIDEO = b"\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom" + bytes(64)
 _APPLE_DOUBLE = b"\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X" + bytes(64)
+Pack = Callable[[dict[str, bytes]], bytes]
 _FOLDER = "Takeout/Google Photos/Photos from 2023"
 
 
@@ -46,9 +48,9 @@ def _takeout() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("pack", [zip_of, tar_of])
 def test_a_photo_export(
-    any_runtime: Runtime, add_ingest: AddIngest, claimed: Claimed, pack: type[bytes]
+    any_runtime: Runtime, add_ingest: AddIngest, claimed: Claimed, pack: Pack
 ) -> None:
-    job = add_ingest(any_runtime, pack(_takeout()))  # type: ignore[arg-type]
+    job = add_ingest(any_runtime, pack(_takeout()))
     run_ingest(claimed(any_runtime, job.id))
 
     with any_runtime.db.read() as session:

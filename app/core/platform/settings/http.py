@@ -3,7 +3,7 @@
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
-from app.core.platform.settings.types import GiB, MiB, Names
+from app.core.platform.settings.types import GiB, MiB, Names, UrlBase
 
 
 class HttpSettings(BaseSettings):
@@ -29,6 +29,11 @@ class HttpSettings(BaseSettings):
         default=None,
         description="A key with all scopes in the tenant `default`; create others with "
         "`temi keys create`.",
+    )
+    public_url: UrlBase = Field(
+        default="",
+        description="Address of the API as users reach it, such as `https://temi.example.org`; "
+        "exports begin links to images with it. Set it for the workers.",
     )
     log_format: str = Field(
         default="console", pattern="^(console|json)$", description="`console` or `json`."
