@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 
 from app.core.models import hub
 from app.core.models.backbones import check_usable_backbone
@@ -20,9 +21,9 @@ _REPOSITORY = "models--timm--vit_base_patch16_224.dino"
 @pytest.fixture(autouse=True)
 def no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hub's address refuses connections, and nothing is cached."""
-    monkeypatch.setattr(hub.constants, "ENDPOINT", "http://127.0.0.1:9")
-    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(hub, "_known", None)
 
 
@@ -62,7 +63,7 @@ def test_weights_that_can_be_downloaded_are_accepted(
     with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:  # responds with 501
         thread = threading.Thread(target=server.handle_request)
         thread.start()
-        monkeypatch.setattr(hub.constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
         check_usable_backbone(_HOSTED, make_settings())
         thread.join()
 
