@@ -73,3 +73,10 @@ def test_label_studios_models_refuse_a_wrong_choice(tmp_path: Path, sdk: Any) ->
     prediction = tasks[0]["predictions"][0]
     prediction["result"][0]["value"] = {"choices": ["birds"]}
     assert not sdk.LabelInterface(config).validate_prediction(prediction)
+
+
+def test_links_begin_with_the_address_of_the_service(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    write(source_of(tmp_path, [row(0)], url_base="https://temi.example.org"), out)
+    (task,) = json.loads(zipfile.ZipFile(out).read("tasks.json"))
+    assert task["data"]["image"] == "https://temi.example.org/v1/images/img_0/content"
