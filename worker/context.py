@@ -134,14 +134,16 @@ class ProgressReporter:
         self.total = total
         self.completed = completed
         self.failed = 0
+        self.skipped = 0
         self.report(force=True)
 
-    def advance(self, count: int = 1, *, failed: int = 0) -> None:
-        self.advance_to(self.completed + count, failed=failed)
-
-    def advance_to(self, completed: int, *, failed: int = 0) -> None:
-        self.completed = completed
+    def advance(self, count: int = 1, *, failed: int = 0, skipped: int = 0) -> None:
         self.failed += failed
+        self.skipped += skipped
+        self.advance_to(self.completed + count)
+
+    def advance_to(self, completed: int) -> None:
+        self.completed = completed
         self.report()
 
     def checkpoint(self) -> None:
@@ -162,6 +164,7 @@ class ProgressReporter:
                 completed=self.completed,
                 total=self.total,
                 failed=self.failed,
+                skipped=self.skipped,
                 rate=rate,
                 checkpoint=self._unsent_checkpoint,
             )

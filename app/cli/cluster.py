@@ -98,9 +98,12 @@ def _upload(client: TemiClient, folder: Path, name: str | None, labels_from: Lab
     result = job.result or {}
     dataset_id = str(result.get("dataset_id") or job.dataset_id)
     notices.print(f"Dataset {dataset_id}: {result.get('image_count')} images")
+    if result.get("skipped_count"):
+        kinds = ", ".join(f"{count} {reason}" for reason, count in result["skipped"].items())
+        notices.print(f"{result['skipped_count']} files are not images: {kinds}", markup=False)
     if result.get("issue_count"):
         notices.print(
-            f"[yellow]{result['issue_count']} files were skipped[/]; "
+            f"[yellow]{result['issue_count']} images cannot be read[/]; "
             f"list them with: temi datasets issues {dataset_id}"
         )
     return dataset_id

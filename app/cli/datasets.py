@@ -43,9 +43,9 @@ def list_datasets(ctx: typer.Context, as_json: AsJson = False) -> None:
             client.datasets(),
             as_json,
             "Datasets",
-            ["id", "name", "status", ">images", ">issues", "created"],
+            ["id", "name", "status", ">images", ">issues", ">skipped", "created"],
             lambda d: (
-                *(d.id, d.name, d.status, d.image_count, d.issue_count),
+                *(d.id, d.name, d.status, d.image_count, d.issue_count, d.skipped_count),
                 format_time(d.created_at),
             ),
         )

@@ -1,6 +1,7 @@
 """`temi exports`."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -61,6 +62,16 @@ def create(
     cluster_ids: OnlyClusters = None,
     min_probability: MinProbability = None,
     include_excluded: IncludeExcluded = None,
+    validation_fraction: Annotated[
+        float | None,
+        typer.Option(min=0, max=0.9, help="Share of each class for validation; default: 0."),
+    ] = None,
+    split_seed: Annotated[
+        int | None, typer.Option(min=0, help="Chooses another split; default: 0.")
+    ] = None,
+    image_url_base: Annotated[
+        str | None, typer.Option(help="Address of the service, before links to images.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Export a clustering and download the file."""
@@ -72,6 +83,9 @@ def create(
             cluster_ids=cluster_ids,
             min_probability=min_probability,
             include_excluded=include_excluded,
+            validation_fraction=validation_fraction,
+            split_seed=split_seed,
+            image_url_base=image_url_base,
         )
         export_id = str((wait_for_job(client, job).result or {})["export_id"])
         _download(client, export_id, out)

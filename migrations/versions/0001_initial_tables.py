@@ -62,6 +62,7 @@ def upgrade() -> None:
         sa.Column("end_position", sa.Integer(), nullable=False),
         sa.Column("image_count", sa.Integer(), nullable=False),
         sa.Column("issue_count", sa.Integer(), nullable=False),
+        sa.Column("skipped", _JSON, nullable=False),
         sa.Column("labeled_count", sa.Integer(), nullable=False),
         sa.Column("bytes", sa.BigInteger(), nullable=False),
         sa.Column("current_clustering_id", sa.String(length=40), nullable=True),
@@ -225,6 +226,7 @@ def upgrade() -> None:
         sa.Column("completed", sa.BigInteger(), nullable=False),
         sa.Column("total", sa.BigInteger(), nullable=False),
         sa.Column("failed", sa.BigInteger(), nullable=False),
+        sa.Column("skipped", sa.BigInteger(), nullable=False),
         sa.Column("rate", sa.Double(), nullable=True),
         sa.Column("timings", _JSON, nullable=False),
         sa.Column("result", _JSON, nullable=True),
@@ -263,6 +265,23 @@ def upgrade() -> None:
     op.create_index(op.f("ix_jobs_tenant"), "jobs", ["tenant"], unique=False)
     op.create_index("ix_jobs_tenant_id", "jobs", ["tenant", "id"], unique=False)
     op.create_index("ix_jobs_tenant_status_id", "jobs", ["tenant", "status", "id"], unique=False)
+    op.create_table(
+        "skipped_files",
+        sa.Column("dataset_id", sa.String(length=40), nullable=False),
+        sa.Column("first_position", sa.Integer(), nullable=False),
+        sa.Column("reason", sa.String(length=16), nullable=False),
+        sa.Column("count", sa.BigInteger(), nullable=False),
+        sa.Column("last_position", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["dataset_id"],
+            ["datasets.id"],
+            name=op.f("fk_skipped_files_dataset_id_datasets"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint(
+            "dataset_id", "first_position", "reason", name=op.f("pk_skipped_files")
+        ),
+    )
     op.create_table(
         "model_alias_changes",
         sa.Column("model_id", sa.String(length=40), nullable=False),
@@ -685,6 +704,7 @@ def downgrade() -> None:
     op.drop_table("embeddings")
     op.drop_index("ix_dataset_issues_dataset_id_position", table_name="dataset_issues")
     op.drop_table("dataset_issues")
+    op.drop_table("skipped_files")
     op.drop_table("workers")
     op.drop_index(op.f("ix_uploads_tenant"), table_name="uploads")
     op.drop_index(op.f("ix_uploads_expires_at"), table_name="uploads")

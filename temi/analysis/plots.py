@@ -5,21 +5,25 @@ Figures are made without pyplot, which has global state and needs a window syste
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from temi.analysis.fonts import drawable, font_families
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
     from temi.analysis.sweep import BetaCurve
 
 _BLUE, _RED, _GRAY = "#3b6ea5", "#c0392b", "#8a8f98"
 _NUMBERED_CELLS = 400  # larger tables show colors without numbers
 _NAME_LENGTH = 28
+_NAMED_BARS = 40
 _STEPS = 2_000  # more than there are pixels
 
 
@@ -57,22 +61,59 @@ def plot_beta_curve(curve: "BetaCurve") -> "Figure":
     return figure
 
 
-def plot_cluster_sizes(sizes: npt.ArrayLike) -> "Figure":
-    """Plot the images in each cluster, largest first, and the mean size."""
+def plot_cluster_sizes(sizes: npt.ArrayLike, names: Sequence[str] = ()) -> "Figure":
+    """Plot the images in each cluster, largest first, and the mean size.
+
+    Few clusters are bars with their names, if these are given; many are one outline.
+    """
+    counts = np.asarray(sizes)  # (C,)
+    order = np.argsort(-counts, kind="stable")
+    if 0 < len(names) <= _NAMED_BARS:
+        figure = _plot_named_sizes(counts[order], [names[index] for index in order])
+    else:
+        figure = _plot_many_sizes(counts[order])
+    return figure
+
+
+def _plot_named_sizes(counts: npt.NDArray[np.integer], names: Sequence[str]) -> "Figure":
+    figure, axes = _figure(width=7, height=1.3 + 0.24 * len(names))
+    axes.barh(range(len(names)), counts, color=_BLUE, height=0.72)
+    axes.set_yticks(range(len(names)), [_shown(name) for name in names])
+    axes.tick_params(axis="y", length=0)
+    _set_names(axes.get_yticklabels())
+    axes.invert_yaxis()  # the largest on top
+    axes.axvline(float(counts.mean()), color=_RED, label=f"equal sizes: {counts.mean():.3g}")
+    axes.legend(frameon=False, loc="lower right")
+    axes.set(xlabel="images", xlim=(0, max(1, 1.05 * counts.max())))
+    axes.margins(y=0.02)
+    _set_integers(axes.xaxis)
+    return figure
+
+
+def _plot_many_sizes(counts: npt.NDArray[np.integer]) -> "Figure":
     figure, axes = _figure()
-    ordered = np.sort(np.asarray(sizes))[::-1]  # (C,)
     # Stairs, not bars: every bar is an object, and there may be 25,000. Of the clusters that share
     # a pixel, the first is drawn.
-    stride = max(1, len(ordered) // _STEPS)
-    edges = [*range(0, len(ordered), stride), len(ordered)]
-    axes.stairs(ordered[::stride], edges, fill=True, color=_BLUE)
-    if len(ordered):
-        mean = float(ordered.mean())
+    stride = max(1, len(counts) // _STEPS)
+    edges = [*range(0, len(counts), stride), len(counts)]
+    axes.stairs(counts[::stride], edges, fill=True, color=_BLUE)
+    if len(counts):
+        mean = float(counts.mean())
         axes.axhline(mean, color=_RED, label=f"equal sizes: {mean:.3g}")
         axes.legend(frameon=False, loc="upper right")  # loc="best" takes seconds
-    axes.set(xlabel="cluster, by size", ylabel="images", ylim=(0, None))
-    axes.margins(x=0)
+    highest = max(1, 1.05 * counts.max(initial=0))
+    axes.set(xlabel="number of clusters, largest first", ylabel="images")
+    axes.set(xlim=(0, max(1, len(counts))), ylim=(0, highest))
+    _set_integers(axes.xaxis)
+    _set_integers(axes.yaxis)
     return figure
+
+
+def _set_integers(axis: "Axis") -> None:
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
 def plot_probabilities(probability: npt.ArrayLike, *, bins: int = 50) -> "Figure":
@@ -99,6 +140,7 @@ def plot_probability_counts(
     if mean is not None or median is not None:
         axes.legend(frameon=False, loc="upper left")
     axes.set(xlabel="maximum softmax probability", ylabel="images", xlim=(0, 1), ylim=(0, None))
+    _set_integers(axes.yaxis)
     return figure
 
 
@@ -120,8 +162,7 @@ def plot_confusion(
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     axes.set_xticks(range(columns), [_shown(label) for label in labels], rotation=90)
     axes.set_yticks(range(rows), [_shown(name) for name in clusters])
-    for tick in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-        tick.set_parse_math(False)  # a dollar sign in a name is not TeX
+    _set_names((*axes.get_xticklabels(), *axes.get_yticklabels()))
     axes.tick_params(length=0, labelsize=8 if counts.size <= _NUMBERED_CELLS else 7)
     axes.set(xlabel="true label", ylabel="cluster")
     axes.spines[["top", "right"]].set_visible(True)
@@ -170,14 +211,12 @@ def _figure(width: float = 6, height: float = 4) -> tuple["Figure", "Axes"]:
 
 
 def _shown(name: str) -> str:
-    """Shorten a name and replace characters that the font lacks: matplotlib warns about each."""
-    short = name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
-    return "".join(c if c.isprintable() and ord(c) in _letters() else "□" for c in short)
+    """Shorten a name and replace what the fonts cannot draw."""
+    text = drawable(name)
+    return text if len(text) <= _NAME_LENGTH else text[: _NAME_LENGTH - 1] + "…"
 
 
-@cache
-def _letters() -> frozenset[int]:
-    """The characters of the font."""
-    from matplotlib.font_manager import FontProperties, findfont, get_font
-
-    return frozenset(get_font(findfont(FontProperties())).get_charmap())
+def _set_names(labels: "Sequence[Text]") -> None:
+    for label in labels:
+        label.set_parse_math(False)  # a dollar sign in a name is not TeX
+        label.set_fontfamily(font_families())

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from temi.backbones.library_names import library_names
 from temi.backbones.named import NAMED_BACKBONES, NamedBackbone
 from temi.errors import UnknownBackbone, WeightsUnavailable
 
@@ -54,6 +55,14 @@ class BackboneName:
         if self.named is not None:
             return self.named.name
         return self.model if self.pretrained is None else f"{self.model}-{self.pretrained}"
+
+    @property
+    def hub_repository(self) -> str | None:
+        """Return the repository that the library downloads from, if the name tells it."""
+        if self.named is not None and self.source == "open_clip":
+            return self.named.publisher.partition(" ")[0]
+        has_tag = "." in self.model
+        return f"timm/{self.model}" if self.source == "timm" and has_tag else None
 
     def advice(self, weights_dir: Path | None) -> str:
         """Tell where to put a weights file so that this backbone can be loaded offline."""
@@ -167,27 +176,28 @@ def check_backbone(name: str, weights_dir: Path | None = None) -> None:
 
 
 def _check_timm(parsed: BackboneName, *, needs_pretrained: bool, advice: str) -> None:
-    import timm
-
-    if not timm.is_model(parsed.model):
+    names = library_names("timm")
+    architecture, _, tag = parsed.model.partition(".")
+    if architecture not in names.models:
         raise UnknownBackbone(f"timm has no model {parsed.model!r}")
-    tag = parsed.model.partition(".")[2]
-    tags = timm.list_pretrained(parsed.model.partition(".")[0])
-    if needs_pretrained and not (parsed.model in tags if tag else tags):
+    offered = (name.partition(".")[0] for name in names.pretrained)
+    has_weights = parsed.model in names.pretrained if tag else architecture in offered
+    if needs_pretrained and not has_weights:
         raise WeightsUnavailable(f"timm offers no weights for {parsed.model}: {advice}")
 
 
 def _check_open_clip(parsed: BackboneName, *, needs_pretrained: bool, advice: str) -> None:
-    import open_clip
-
-    if parsed.model not in open_clip.list_models():
+    names = library_names("open_clip")
+    if parsed.model not in names.models:
         raise UnknownBackbone(f"open_clip has no model {parsed.model!r}")
-    tags = open_clip.list_pretrained_tags_by_model(parsed.model)
-    if needs_pretrained and parsed.pretrained not in tags:
-        offered = ", ".join(tags) or "none"
+    if needs_pretrained and f"{parsed.model}/{parsed.pretrained}" not in names.pretrained:
+        start = f"{parsed.model}/"
+        tags = sorted(
+            name.removeprefix(start) for name in names.pretrained if name.startswith(start)
+        )
         raise WeightsUnavailable(
             f"open_clip offers no {parsed.pretrained!r} weights for {parsed.model} "
-            f"(offered: {offered}): {advice}"
+            f"(offered: {', '.join(tags) or 'none'}): {advice}"
         )
 
 

@@ -16,6 +16,8 @@ class Dataset(ApiModel):
     fingerprint: str | None = None
     image_count: int = 0
     issue_count: int = 0
+    skipped_count: int = 0  # files that are not images
+    skipped: dict[str, int] = Field(default_factory=dict)  # by suffix
     labeled_count: int = 0
     bytes: int = 0
     error: ErrorInfo | None = None

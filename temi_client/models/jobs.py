@@ -26,6 +26,7 @@ class JobCounts(ApiModel):
     total: int = 0
     completed: int = 0
     failed: int = 0
+    skipped: int = 0  # files of an ingest that are not images
 
 
 class JobEstimate(ApiModel):

@@ -16,7 +16,16 @@ from temi_client.resources.base import Resource, idempotency_header, path_segmen
 
 SweepParameter = Literal["beta", "n_clusters"]
 ExportFormat = Literal[
-    "csv", "jsonl", "parquet", "coco", "label_studio", "image_folder", "huggingface"
+    "csv",
+    "jsonl",
+    "parquet",
+    "coco",
+    "coco_images",
+    "label_studio",
+    "cvat",
+    "image_folder",
+    "yolo",
+    "huggingface",
 ]
 
 
@@ -106,6 +115,9 @@ class JobMethods(Resource):
         cluster_ids: Sequence[int] | None = None,
         min_probability: float | None = None,
         include_excluded: bool | None = None,
+        validation_fraction: float | None = None,
+        split_seed: int | None = None,
+        image_url_base: str | None = None,
         **options: Any,
     ) -> Job:
         """Exports a clustering to a file; the job's result has the `export_id`."""
@@ -117,6 +129,9 @@ class JobMethods(Resource):
             cluster_ids=None if cluster_ids is None else list(cluster_ids),
             min_probability=min_probability,
             include_excluded=include_excluded,
+            validation_fraction=validation_fraction,
+            split_seed=split_seed,
+            image_url_base=image_url_base,
             **options,
         )
 

@@ -28,6 +28,18 @@ def test_read_a_dataset(live_client: TemiClient, dataset: Dataset) -> None:
     assert issue.name == "bad/text.jpg"
 
 
+def test_skipped_files_are_counted(live: Live, live_client: TemiClient, tmp_path: Path) -> None:
+    archive = tmp_path / "takeout.zip"
+    archive.write_bytes(zip_of({"a.jpg": jpeg_bytes(), "a.jpg.json": b"{}", "b.mp4": b"\0video"}))
+    job = live_client.upload_dataset(archive)
+    live.work(job.id)
+    done = live_client.wait(job.id)
+    assert (done.counts.completed, done.counts.failed, done.counts.skipped) == (3, 0, 2)
+    found = live_client.dataset(str(done.dataset_id))
+    assert (found.skipped_count, found.skipped) == (2, {".json": 1, ".mp4": 1})
+    live_client.delete_dataset(found.id)
+
+
 def test_every_kind_of_upload_creates_a_dataset(
     live: Live, live_client: TemiClient, tmp_path: Path
 ) -> None:

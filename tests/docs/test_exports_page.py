@@ -77,7 +77,7 @@ def snippet(*words: str) -> str:
 
 
 def test_every_snippet_is_run_here() -> None:
-    assert len(SNIPPETS) == 7
+    assert len(SNIPPETS) == 8
 
 
 def test_the_stream(
@@ -93,8 +93,9 @@ def test_the_stream(
     [
         ("read_csv", ""),
         ("read_table", " 4\n"),
-        ("coco", "image 3.png dogs 0.625\n"),
-        ("tasks.json", ""),
+        ("json.load(file)", "image 3.png dogs 0.625\n"),
+        ("CocoDetection", "4 [0, 0, 16, 12]\n"),
+        ("tasks.json", "/content 1.0\n"),
         ("ImageFolder", "['cats', 'dogs'] 4\n"),
     ],
 )

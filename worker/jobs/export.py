@@ -18,8 +18,10 @@ from app.core.clusterings.revisions import (
     open_revision,
 )
 from app.core.clusterings.rows import get_clustering
+from app.core.exports.classes import Classes
 from app.core.exports.formats import FORMATS
 from app.core.exports.source import ExportSource
+from app.core.exports.splits import make_split
 from app.core.jobs.lifecycle import Progress, finish
 from app.core.platform.activity import report_activity
 from app.core.platform.errors import NotFound
@@ -79,6 +81,12 @@ class _Rows:
             self.count += len(kept)
             self._progress.advance(len(page))
 
+    def unreported(self) -> Iterator[LabeledImage]:
+        """The same rows, without counting them."""
+        for page in iterate_pages(self._db, self.view):
+            report_activity()
+            yield from filter(self.filter.keeps, page)
+
     @property
     def clusters(self) -> dict[int, str]:
         chosen = self.filter.cluster_ids
@@ -89,16 +97,21 @@ def _source(
     context: JobContext, clustering: Clustering, dataset: Dataset, rows: _Rows
 ) -> ExportSource:
     storage, settings = context.runtime.storage, context.runtime.settings
+    config, classes = context.job.config, Classes.of(rows.clusters)
+    fraction, seed = config["validation_fraction"], config["split_seed"]
+    split = make_split(rows.unreported(), classes, fraction, seed)
     return ExportSource(
         clustering_id=clustering.id,
         revision=rows.view.revision,
         model=f"{clustering.model_name}/versions/{clustering.model_version}",
         dataset_name=dataset.name,
         created_at=clustering.created_at,
-        clusters=rows.clusters,
+        classes=classes,
+        split=split,
         pages=rows.pages,
         read_image=lambda sha256: storage.read(blob_key(sha256)),
         scratch=settings.temporary_dir,
+        url_base=config["image_url_base"] or settings.public_url,
     )
 
 

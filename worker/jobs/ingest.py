@@ -1,8 +1,10 @@
-"""Ingest jobs: every file of a source is decoded and stored by its hash, or listed as an issue."""
+"""Ingest jobs: every image of a source is decoded and stored by its hash, or listed as an issue.
+Files that are not images are counted and skipped."""
 
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,19 +13,22 @@ from sqlalchemy import func, insert, select, update
 
 from app.core.access.quota import check_growth, quota_of
 from app.core.datasets.changes import mark_duplicates
-from app.core.datasets.rows import count_rows, folder_label, last_position, totals
-from app.core.datasets.sources.base import Member, Source, cut_text
+from app.core.datasets.rows import folder_label, last_position, totals
+from app.core.datasets.skipped import add_skipped
+from app.core.datasets.sources.base import Member, Source, cut_text, is_system_file
+from app.core.datasets.sources.file_kinds import skip_reason
 from app.core.datasets.sources.opening import open_source
 from app.core.jobs.lifecycle import Progress, finish
 from app.core.jobs.requests.ingest import upload_keys
 from app.core.platform.activity import reporting
-from app.core.platform.errors import DatasetEmpty, ImageRejected, TooManyBadFiles
+from app.core.platform.errors import ImageRejected
 from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Dataset, DatasetIssue, Image
 from app.core.storage import Batch, store_blob
 from app.core.storage.deletion.retention import delete_unless_retained
 from worker.context import JobContext, ProgressReporter
+from worker.jobs.ingest_counts import check_counts, count_files
 from worker.stages.prefetch import BytesAhead, prefetch
 
 _COMMIT_ROWS = 2_000
@@ -33,21 +38,38 @@ _MAX_DETAIL = 500  # characters of an issue's text
 
 @dataclass(frozen=True)
 class _Read:
-    """A member's bytes, or the error of reading them."""
+    """A member's bytes, or the error of reading them, or why it is skipped."""
 
     member: Member
-    data: bytes | None
-    error: ImageRejected | None
+    data: bytes | None = None
+    error: ImageRejected | None = None
+    skipped: str | None = None
 
     @property
     def size(self) -> int:
         return len(self.data or b"")
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Rows:
-    images: list[dict[str, Any]]
-    issues: list[dict[str, Any]]
+    images: list[dict[str, Any]] = field(default_factory=list)
+    issues: list[dict[str, Any]] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    last: int = -1  # position
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Gives ids in this order, so that sorting by id gives the order of the upload."""
+        self.last = row["position"]
+        if "skipped" in row:
+            self.skipped[row["skipped"]] += 1
+        elif "code" in row:
+            self.issues.append({"id": new_id("iss"), **row})
+        else:
+            self.images.append({"id": new_id("img"), **row})
+
+    @property
+    def count(self) -> int:
+        return len(self.images) + len(self.issues)
 
 
 class _Quota:
@@ -77,9 +99,9 @@ def run_ingest(context: JobContext) -> None:
     source = open_source(runtime.settings, runtime.storage, job.config["source"], job.id)
     with runtime.db.read() as session:
         done = last_position(session, context.job.dataset_id)
-        images, _, issues = count_rows(session, context.job.dataset_id, _first_position(context))
-    progress = context.start_progress("ingest", total=source.total, completed=images + issues)
-    progress.failed = issues
+        counts = count_files(session, context.job)
+    progress = context.start_progress("ingest", total=source.total, completed=counts.total)
+    progress.failed, progress.skipped = counts.issues, counts.skipped_total
     blobs, quota = context.runtime.storage.batch(), _Quota(context)
     rows = _store_members(context, source, done, blobs)
     try:
@@ -104,11 +126,15 @@ def _store_members(
 ) -> Generator[dict[str, Any], None, None]:
     """Yields rows in the order of the source. Sources other than archives are read in parallel."""
     first = _first_position(context)
+
+    def read_member(member: Member) -> _Read:
+        return _read_member(member, only_images=source.only_images)
+
     # A resumed job skips what is done, which takes long in a large archive.
     members = (m for m in reporting(source.members) if first + m.position > done)
     if source.parallel_reads:
         return prefetch(
-            lambda member: _store_member(context, _read_member(member), blobs),
+            lambda member: _store_member(context, read_member(member), blobs),
             members,
             threads=source.parallel_reads,
         )
@@ -120,21 +146,33 @@ def _store_members(
 
     return prefetch(
         store,
-        (ahead.admitted(read, read.size) for read in map(_read_member, members)),
+        (ahead.admitted(read, read.size) for read in map(read_member, members)),
         threads=context.runtime.settings.threads,
     )
 
 
-def _read_member(member: Member) -> _Read:
+def _read_member(member: Member, *, only_images: bool) -> _Read:
+    if only_images:
+        return _read_image(member)
+    if is_system_file(member.name):
+        return _Read(member, skipped=skip_reason(member.name, None))
+    read = _read_image(member)
+    skipped = skip_reason(member.name, read.data)
+    return read if skipped is None else _Read(member, skipped=skipped)
+
+
+def _read_image(member: Member) -> _Read:
     try:
-        return _Read(member, member.read(), None)
+        return _Read(member, member.read())
     except ImageRejected as error:
-        return _Read(member, None, error)
+        return _Read(member, error=error)
 
 
 def _store_member(context: JobContext, read: _Read, blobs: Batch) -> dict[str, Any]:
-    """Returns the row of an image, or of an issue if the member cannot be decoded."""
+    """Returns the row of an image, of an issue if it cannot be decoded, or of a skipped file."""
     member = read.member
+    if read.skipped is not None:
+        return {"position": _first_position(context) + member.position, "skipped": read.skipped}
     labels_from = context.job.config["source"]["labels_from"]
     details = member_details(member, context.runtime.settings, by_folder=labels_from == "folder")
     common = {
@@ -195,18 +233,13 @@ def member_details(member: Member, settings: Settings, *, by_folder: bool) -> Me
 
 
 def _batches(rows: Iterator[dict[str, Any]], progress: ProgressReporter) -> Iterator[_Rows]:
-    batch, started = _Rows([], []), time.monotonic()
+    batch, started = _Rows(), time.monotonic()
     for row in rows:
-        bad = "code" in row
-        # ids in this order, so that sorting by id gives the order of the upload
-        (batch.issues if bad else batch.images).append(
-            {"id": new_id("iss" if bad else "img"), **row}
-        )
-        progress.advance(failed=int(bad))
-        full = len(batch.images) + len(batch.issues) >= _COMMIT_ROWS
-        if full or time.monotonic() - started > _COMMIT_SECONDS:
+        batch.add(row)
+        progress.advance(failed=int("code" in row), skipped=int("skipped" in row))
+        if batch.count >= _COMMIT_ROWS or time.monotonic() - started > _COMMIT_SECONDS:
             yield batch
-            batch, started = _Rows([], []), time.monotonic()
+            batch, started = _Rows(), time.monotonic()
     yield batch
 
 
@@ -214,6 +247,9 @@ def _save(context: JobContext, batch: _Rows) -> None:
     with context.transaction() as session:
         if batch.issues:
             session.execute(insert(DatasetIssue), batch.issues)
+        if batch.skipped:
+            first, dataset_id = _first_position(context), context.job.dataset_id
+            add_skipped(session, dataset_id, first, batch.skipped, batch.last)
         if batch.images:
             session.execute(insert(Image), batch.images)
             first, last = batch.images[0]["position"], batch.images[-1]["position"]
@@ -225,10 +261,10 @@ def _save(context: JobContext, batch: _Rows) -> None:
 def _complete(context: JobContext, seconds: float) -> None:
     dataset_id = context.job.dataset_id
     with context.runtime.db.read() as session:
-        images, _, issues = count_rows(session, dataset_id, _first_position(context))
+        counts = count_files(session, context.job)
         end = last_position(session, dataset_id) + 1
         known = totals(session, dataset_id)
-    _check_issues(images, issues, context.runtime.settings.max_bad_fraction)
+        check_counts(session, context.job, counts, context.runtime.settings.max_bad_fraction)
     context.record_timing("ingest", seconds, skipped=False)
     with context.transaction() as session:
         session.execute(
@@ -241,16 +277,18 @@ def _complete(context: JobContext, seconds: float) -> None:
             context.job.id,
             context.fence,
             status="succeeded",
-            result={"dataset_id": dataset_id, "image_count": images, "issue_count": issues},
-            progress=Progress("ingest", images + issues, images + issues, failed=issues),
-        )
-
-
-def _check_issues(images: int, issues: int, limit: float) -> None:
-    if images + issues == 0:
-        raise DatasetEmpty("The source contains no files.")
-    if images == 0 or issues > limit * (images + issues):
-        raise TooManyBadFiles(
-            f"{issues} of {images + issues} files cannot be used, and at most {limit:.0%} are "
-            "allowed to; see the dataset's issues."
+            result={
+                "dataset_id": dataset_id,
+                "image_count": counts.images,
+                "issue_count": counts.issues,
+                "skipped_count": counts.skipped_total,
+                "skipped": counts.skipped,
+            },
+            progress=Progress(
+                "ingest",
+                counts.total,
+                counts.total,
+                failed=counts.issues,
+                skipped=counts.skipped_total,
+            ),
         )

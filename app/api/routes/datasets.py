@@ -64,8 +64,8 @@ async def create_dataset(
 ) -> schemas.Job:
     """Send an archive, images in a form, a manifest (CSV or JSON lines) of images that the server
     can read, or JSON with their source. The response is the job that reads them. Files that are
-    not images become issues of the dataset; the others are read. The query parameters apply to
-    bodies that are not JSON."""
+    not images are skipped and counted; images that cannot be read become issues of the dataset.
+    The query parameters apply to bodies that are not JSON."""
 
     def new(session: Session, name: str) -> Dataset:
         return datasets.create_dataset(session, tenant=tenant, name=name)

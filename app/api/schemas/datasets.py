@@ -17,7 +17,12 @@ class Dataset(BaseModel):
     status: Literal["ingesting", "ready", "failed"]
     fingerprint: str | None = Field(description="Hash of the images and their order.")
     image_count: int
-    issue_count: int = Field(description="Files that could not be read; see the list of issues.")
+    issue_count: int = Field(description="Images that could not be read; see the list of issues.")
+    skipped_count: int = Field(description="Files that are not images, such as sidecars.")
+    skipped: dict[str, int] = Field(
+        description="The skipped files by suffix, or as `system`, `no suffix` and `other`.",
+        examples=[{".json": 120, ".mp4": 3}],
+    )
     labeled_count: int
     bytes: int = Field(description="Bytes of the images.")
     current_clustering_id: str | None = Field(
@@ -29,7 +34,9 @@ class Dataset(BaseModel):
 
     @classmethod
     def of(cls, row: tables.Dataset) -> "Dataset":
-        return cls(**shown_fields(cls, row))
+        skipped = dict(sorted(row.skipped.items(), key=lambda item: (-item[1], item[0])))
+        found = shown_fields(cls, row) | {"skipped": skipped}
+        return cls(**found, skipped_count=sum(skipped.values()))
 
 
 class CurrentClusteringUpdate(BaseModel):

@@ -25,6 +25,7 @@ class JobCounts(BaseModel):
     total: int
     completed: int
     failed: int
+    skipped: int = Field(description="Files of an ingest that are not images.")
 
 
 class JobEstimate(BaseModel):
@@ -76,7 +77,9 @@ class Job(BaseModel):
             estimate=None
             if row.memory_bytes is None
             else JobEstimate(memory_bytes=row.memory_bytes),
-            counts=JobCounts(total=row.total, completed=row.completed, failed=row.failed),
+            counts=JobCounts(
+                total=row.total, completed=row.completed, failed=row.failed, skipped=row.skipped
+            ),
         )
 
 

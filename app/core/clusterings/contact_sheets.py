@@ -4,18 +4,20 @@ import io
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from PIL import Image as Pillow
-from PIL import ImageDraw, ImageFont, ImageOps
+from PIL import ImageDraw, ImageOps
 from sqlalchemy.orm import Session
 
+from app.core.clusterings.drawn_text import draw_text, fitted
 from app.core.clusterings.rows import RANKINGS, ranked_images
 from app.core.datasets.images import decode_image
 from app.core.platform.errors import ImageRejected, StorageCorrupt
-from app.core.platform.tables import Cluster
+from app.core.platform.tables import Cluster, Image
 
 _TILE, _GAP, _MARGIN = 144, 10, 24
-_CAPTION, _HEADING, _HEADER = 18, 34, 70  # text heights
+_CAPTION, _HEADING, _HEADER, _SMALL = 34, 34, 70, 12  # text heights
 THUMBNAIL_SIZE = 256  # the size in lists, so it is likely to exist
 _MIN_WIDTH = 520  # room for the title if there are few columns
 _TEXT, _MUTED, _BACKGROUND, _BORDER = "#1d2430", "#6b7280", "#f3f4f6", "#d9dde3"
@@ -27,6 +29,7 @@ _slots = threading.BoundedSemaphore(2)  # a large sheet takes about 40 MB
 @dataclass(frozen=True)
 class Tile:
     sha256: str
+    name: str  # of the image
     caption: str
 
 
@@ -57,8 +60,14 @@ def load_sheet(
         *args, RANKINGS["borderline"], limit=borderline_rows * columns, exclude=typical_ids
     )
     sections = [
-        Section("Most typical", [Tile(i.sha256, f"p {a.probability:.2f}") for a, i in typical]),
-        Section("Borderline", [Tile(i.sha256, f"margin {a.margin:.2f}") for a, i in borderline]),
+        Section("Most typical", [_tile(image, f"p {a.probability:.2f}") for a, image in typical]),
+        Section(
+            "Borderline",
+            [
+                _tile(image, f"p {a.probability:.2f}  ·  margin {a.margin:.2f}")
+                for a, image in borderline
+            ],
+        ),
     ]
     mean = cluster.mean_probability
     images = "no images" if not cluster.size else f"{cluster.size:,} images"
@@ -71,6 +80,10 @@ def load_sheet(
     )
 
 
+def _tile(image: Image, caption: str) -> Tile:
+    return Tile(image.sha256, PurePosixPath(image.name.replace("\\", "/")).name, caption)
+
+
 def draw_sheet(sheet: Sheet, read_thumbnail: ReadThumbnail) -> bytes:
     """Draws a PNG; decodes one thumbnail at a time."""
     with _slots:
@@ -78,19 +91,20 @@ def draw_sheet(sheet: Sheet, read_thumbnail: ReadThumbnail) -> bytes:
         canvas = Pillow.new("RGB", (width, _height(sheet)), "white")
         draw = ImageDraw.Draw(canvas)
         room = width - 2 * _MARGIN
-        draw.text((_MARGIN, _MARGIN - 6), _fitted(sheet.title, 26, room), _TEXT, _font(26))
-        draw.text((_MARGIN, _MARGIN + 32), _fitted(sheet.subtitle, 15, room), _MUTED, _font(15))
-        top = _MARGIN + _HEADER
+        draw_text(draw, (_MARGIN, _MARGIN + 20), fitted(sheet.title, 26, room), 26, _TEXT)
+        draw_text(draw, (_MARGIN, _MARGIN + 46), fitted(sheet.subtitle, 15, room), 15, _MUTED)
+        top, shown = _MARGIN + _HEADER, 0
         if not sheet.sections:
-            draw.text((_MARGIN, top), "This cluster is empty.", _MUTED, _font(18))
+            draw_text(draw, (_MARGIN, top + 18), "This cluster is empty.", 18, _MUTED)
         for section in sheet.sections:
-            draw.text((_MARGIN, top), section.heading, _TEXT, _font(18))
+            draw_text(draw, (_MARGIN, top + 18), section.heading, 18, _TEXT)
             top += _HEADING
             for number, tile in enumerate(section.tiles):
                 row, column = divmod(number, sheet.columns)
                 corner = (_MARGIN + column * (_TILE + _GAP), top + row * _row_height())
                 picture = _picture(read_thumbnail, tile.sha256)
-                _draw_tile(canvas, draw, corner, tile, picture)
+                shown += 1
+                _draw_tile(canvas, draw, corner, (shown, tile), picture)
             top += _rows(section, sheet.columns) * _row_height() + _GAP
         out = io.BytesIO()
         canvas.save(out, "PNG")
@@ -115,17 +129,19 @@ def _draw_tile(
     canvas: Pillow.Image,
     draw: ImageDraw.ImageDraw,
     corner: tuple[int, int],
-    tile: Tile,
+    numbered: tuple[int, Tile],
     picture: Pillow.Image | None,
 ) -> None:
-    left, top = corner
+    (left, top), (number, tile) = corner, numbered
     draw.rectangle((left, top, left + _TILE - 1, top + _TILE - 1), fill=_BACKGROUND)
     if picture is not None:
         picture = ImageOps.contain(picture, (_TILE, _TILE), Pillow.Resampling.LANCZOS)
         position = (left + (_TILE - picture.width) // 2, top + (_TILE - picture.height) // 2)
         canvas.paste(picture, position)
     draw.rectangle((left, top, left + _TILE - 1, top + _TILE - 1), outline=_BORDER)
-    draw.text((left, top + _TILE + 3), tile.caption, _MUTED, _font(12))
+    name = fitted(f"{number}  {tile.name}", _SMALL, _TILE)
+    draw_text(draw, (left, top + _TILE + 15), name, _SMALL, _TEXT)
+    draw_text(draw, (left, top + _TILE + 30), tile.caption, _SMALL, _MUTED)
 
 
 def _picture(read_thumbnail: ReadThumbnail, sha256: str) -> Pillow.Image | None:
@@ -134,17 +150,3 @@ def _picture(read_thumbnail: ReadThumbnail, sha256: str) -> Pillow.Image | None:
         return decode_image(read_thumbnail(sha256, THUMBNAIL_SIZE)).image
     except (ImageRejected, StorageCorrupt, OSError):
         return None
-
-
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size)
-
-
-def _fitted(text: str, size: int, room: int) -> str:
-    """The text on one line, truncated to the width."""
-    line = "".join(character if character.isprintable() else " " for character in text)
-    if _font(size).getlength(line) <= room:
-        return line
-    while line and _font(size).getlength(line + "…") > room:
-        line = line[:-1]
-    return line + "…"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core.clusterings.statistics import confusion, rebinned, statistics
+from app.core.clusterings.statistics import cluster_sizes, confusion, rebinned, statistics
 from app.core.platform.errors import NotFound
 from app.core.platform.tables import Clustering, Job, JobCurve
 from temi.analysis import plots
@@ -41,7 +41,10 @@ def render(drawing: Drawing, format_: str) -> bytes:
 
 
 def _sizes(session: Session, clustering: Clustering) -> Drawing:
-    return partial(plots.plot_cluster_sizes, statistics(session, clustering).sizes)
+    found = cluster_sizes(session, clustering)
+    return partial(
+        plots.plot_cluster_sizes, [size for _, size in found], [name for name, _ in found]
+    )
 
 
 def _probabilities(session: Session, clustering: Clustering) -> Drawing:

@@ -89,6 +89,16 @@ def statistics(session: Session, clustering: Clustering) -> Statistics:
     )
 
 
+def cluster_sizes(session: Session, clustering: Clustering) -> list[tuple[str, int]]:
+    """Name and size of each cluster, largest first."""
+    rows = session.execute(
+        select(Cluster.cluster_id, Cluster.label, Cluster.size)
+        .where(Cluster.clustering_id == clustering.id, Cluster.active)
+        .order_by(Cluster.size.desc(), Cluster.cluster_id)
+    )
+    return [(label or f"cluster {number}", size) for number, label, size in rows]
+
+
 def confusion(session: Session, clustering: Clustering, *, max_side: int) -> Confusion | None:
     """None if no image has a label. `max_side` limits both sides."""
     assigned = (Assignment.clustering_id == clustering.id, Assignment.cluster_id != EXCLUDED)

@@ -38,10 +38,11 @@ _MAGIC = {
     b"\x89PNG\r\n\x1a\n": "PNG",
     b"GIF87a": "GIF",
     b"GIF89a": "GIF",
-    b"BM": "BMP",
     b"II*\x00": "TIFF",
     b"MM\x00*": "TIFF",
 }
+# A text may start with BM, too; the size of the second header tells a bitmap.
+_BMP_HEADER_SIZES = {size.to_bytes(4, "little") for size in (12, 16, 40, 52, 56, 64, 108, 124)}
 MEDIA_TYPES = {
     "JPEG": "image/jpeg",
     "PNG": "image/png",
@@ -143,6 +144,8 @@ def sniff(data: bytes) -> str:
     for magic, format_ in _MAGIC.items():
         if head.startswith(magic):
             return format_
+    if head.startswith(b"BM") and head[14:18] in _BMP_HEADER_SIZES:
+        return "BMP"
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return "WEBP"
     if head[4:8] == b"ftyp" and (by_brand := _by_brand(head)):

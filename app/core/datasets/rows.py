@@ -8,10 +8,11 @@ from typing import Any
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from app.core.datasets.skipped import count_skipped
 from app.core.platform.activity import report_activity
 from app.core.platform.errors import DatasetInUse, NotFound
 from app.core.platform.ids import new_id
-from app.core.platform.tables import OPEN, Dataset, DatasetIssue, Image, Job
+from app.core.platform.tables import OPEN, Dataset, DatasetIssue, Image, Job, SkippedFiles
 from app.core.storage.deletion.cleanup import schedule_deletion
 
 _PAGE = 2_000
@@ -68,9 +69,14 @@ def iterate_images(
 
 def last_position(session: Session, dataset_id: str) -> int:
     """The last position that an ingest has recorded; -1 if there is none."""
+    columns = (
+        (Image, Image.position),
+        (DatasetIssue, DatasetIssue.position),
+        (SkippedFiles, SkippedFiles.last_position),
+    )
     last = (
-        session.scalar(select(func.max(table.position)).where(table.dataset_id == dataset_id))
-        for table in (Image, DatasetIssue)
+        session.scalar(select(func.max(position)).where(table.dataset_id == dataset_id))
+        for table, position in columns
     )
     return max((position for position in last if position is not None), default=-1)
 
@@ -98,6 +104,7 @@ def totals(session: Session, dataset_id: str) -> dict[str, Any]:
         "image_count": images,
         "labeled_count": labeled,
         "issue_count": issues,
+        "skipped": count_skipped(session, dataset_id),
         "bytes": int(size or 0),
         "fingerprint": fingerprint(session, dataset_id),
     }
@@ -130,9 +137,10 @@ def abandon_ingest(session: Session, dataset_id: str, error: dict[str, Any]) -> 
     """Deletes the images of a failed ingest; the dataset stays as it was before."""
     dataset = session.get_one(Dataset, dataset_id)
     remove_positions(session, dataset_id, dataset.end_position)
-    # Its issues stay, so the next ingest continues after their positions.
+    # Its issues and skipped files stay, so the next ingest continues after their positions.
     dataset.end_position = max(dataset.end_position, last_position(session, dataset_id) + 1)
     dataset.issue_count = count_rows(session, dataset_id)[2]
+    dataset.skipped = count_skipped(session, dataset_id)
     dataset.status = "ready" if dataset.image_count else "failed"
     dataset.error = None if dataset.image_count else error
     session.flush()

@@ -1,13 +1,13 @@
 """Arrow streams and Parquet files, with typed columns."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.core.clusterings.revisions import LabeledImage
-from app.core.exports.rows import IMAGES, reader, to_json
+from app.core.exports.rows import IMAGES, Column, reader, to_json
 from app.core.exports.source import ExportSource
 from app.core.platform.streams import ByteSink
 
@@ -19,6 +19,8 @@ _TYPES = {
     "probability": pa.float64(),
     "excluded": pa.bool_(),
     "true_label": pa.string(),
+    "class_id": pa.int32(),
+    "split": pa.string(),
     "sha256": pa.string(),
     "width": pa.int32(),
     "height": pa.int32(),
@@ -26,7 +28,7 @@ _TYPES = {
     "bytes": pa.int64(),
     "attributes": pa.string(),  # JSON: keys differ between images
 }
-_NULLABLE = {"cluster_id", "label", "true_label"}
+_NULLABLE = {"cluster_id", "label", "true_label", "class_id", "split"}
 _GROUP_ROWS = 32_000
 _GROUP_BYTES = 16 * 1024 * 1024  # attributes may be long
 
@@ -37,7 +39,7 @@ def write_parquet(source: ExportSource, file: IO[bytes]) -> None:
     group: list[pa.RecordBatch] = []
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for page in source.pages():
-            group.append(to_batch(page, schema))
+            group.append(to_batch(page, schema, source.columns))
             if _is_full(group):
                 writer.write_table(pa.Table.from_batches(group))
                 group = []
@@ -50,8 +52,10 @@ def arrow_schema(columns: tuple[str, ...], facts: dict[str, str]) -> pa.Schema:
     return pa.schema(fields, {f"temi.{name}": value for name, value in facts.items()})
 
 
-def to_batch(page: list[LabeledImage], schema: pa.Schema) -> pa.RecordBatch:
-    rows = map(reader(tuple(schema.names)), page)
+def to_batch(
+    page: list[LabeledImage], schema: pa.Schema, computed: Mapping[str, Column] | None = None
+) -> pa.RecordBatch:
+    rows = map(reader(tuple(schema.names), computed), page)
     columns = dict(zip(schema.names, zip(*rows, strict=True), strict=True))
     if "attributes" in columns:
         columns["attributes"] = tuple(map(to_json, columns["attributes"]))

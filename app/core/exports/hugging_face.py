@@ -1,18 +1,17 @@
-"""A zip in the layout of Hugging Face's imagefolder, with a dataset card."""
+"""A zip in the layout of Hugging Face's imagefolder, with a dataset card and Croissant metadata."""
 
+import hashlib
 import json
 import tempfile
 import zipfile
+from contextlib import ExitStack
 from typing import IO, Any
 
 from app.core.clusterings.revisions import LabeledImage
+from app.core.datasets.images import MEDIA_TYPES
+from app.core.exports import croissant
 from app.core.exports.archive import add_file, add_image, add_text, open_archive
-from app.core.exports.names import (
-    UniqueNames,
-    clean_text,
-    image_stem_and_suffix,
-    unique_labels,
-)
+from app.core.exports.names import UniqueNames, clean_text, image_stem_and_suffix
 from app.core.exports.rows import to_json
 from app.core.exports.source import ExportSource
 
@@ -29,39 +28,62 @@ _TYPES = {
 
 
 def write(source: ExportSource, file: IO[bytes]) -> None:
-    labels = unique_labels(source.clusters)
-    with tempfile.TemporaryFile(dir=source.scratch) as lines, open_archive(file) as archive:
-        _write_images(source, archive, labels, lines)
-        add_file(archive, "train/metadata.jsonl", lines)
-        add_text(archive, "README.md", _card(source, list(labels.values())))
+    with ExitStack() as stack:
+        archive = stack.enter_context(open_archive(file))
+        parts = {}
+        for split in source.split.names:
+            lines = stack.enter_context(tempfile.TemporaryFile(dir=source.scratch))
+            parts[split] = _Part(source, archive, split, lines)
+        for row in source.rows():
+            parts[source.split_of(row) or "train"].add(row)
+        files = {split: part.save() for split, part in parts.items()}
+        add_text(archive, "README.md", _card(source))
+        add_text(archive, "croissant.json", croissant.metadata(source, files, _TYPES))
 
 
-def _write_images(
-    source: ExportSource, archive: zipfile.ZipFile, labels: dict[int, str], lines: IO[bytes]
-) -> None:
-    names = UniqueNames()
-    for number, row in enumerate(source.rows()):
-        if number % _FOLDER_IMAGES == 0:
-            names = UniqueNames()
-        folder = f"images/{number // _FOLDER_IMAGES:05d}"
-        path = f"{folder}/{names.give(*image_stem_and_suffix(row.name, row.format))}"
-        with source.open_image(row) as image:
-            add_image(archive, f"train/{path}", image, row.bytes)
-        lines.write(f"{to_json(_entry(row, path, labels))}\n".encode())
+class _Part:
+    """The images of one split, and their metadata."""
+
+    def __init__(
+        self, source: ExportSource, archive: zipfile.ZipFile, split: str, lines: IO[bytes]
+    ) -> None:
+        self._source, self._archive = source, archive
+        self._split, self._lines = split, lines
+        self._count = 0
+        self._formats: set[str] = set()
+        self._names = UniqueNames()
+
+    def add(self, row: LabeledImage) -> None:
+        if self._count % _FOLDER_IMAGES == 0:
+            self._names = UniqueNames()
+        folder = f"images/{self._count // _FOLDER_IMAGES:05d}"
+        path = f"{folder}/{self._names.give(*image_stem_and_suffix(row.name, row.format))}"
+        with self._source.open_image(row) as image:
+            add_image(self._archive, f"{self._split}/{path}", image, row.bytes)
+        self._lines.write(f"{to_json(_entry(self._source, row, path))}\n".encode())
+        self._count += 1
+        self._formats.add(row.format)
+
+    def save(self) -> croissant.SplitFiles:
+        add_file(self._archive, f"{self._split}/metadata.jsonl", self._lines)
+        self._lines.seek(0)
+        digest = hashlib.file_digest(self._lines, "sha256")  # type: ignore[arg-type]
+        media_types = sorted(MEDIA_TYPES[format_] for format_ in self._formats)
+        return croissant.SplitFiles(digest.hexdigest(), media_types)
 
 
-def _entry(row: LabeledImage, path: str, labels: dict[int, str]) -> dict[str, Any]:
+def _entry(source: ExportSource, row: LabeledImage, path: str) -> dict[str, Any]:
     return {
         "file_name": path,
-        "label": None if row.cluster_id is None else labels[row.cluster_id],
+        "label": source.classes.name_of(row.cluster_id),
         **{name: getattr(row, name) for name in _TYPES},
         "attributes": to_json(row.attributes),  # keys differ between images
     }
 
 
-def _card(source: ExportSource, labels: list[str]) -> str:
+def _card(source: ExportSource) -> str:
     """The dataset card. Its header is YAML; JSON is valid YAML for cleaned names."""
-    names = {str(number): label for number, label in enumerate(labels)}
+    names = {str(number): label for number, label in enumerate(source.classes.names)}
     features = [
         {"name": "image", "dtype": "image"},
         {"name": "label", "dtype": {"class_label": {"names": names}}},

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
 from hashlib import blake2b
 
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*]')
@@ -39,17 +38,6 @@ def image_stem_and_suffix(name: str, format_: str) -> tuple[str, str]:
     if dot and suffix in known:
         return safe_name(stem, "image"), suffix
     return safe_name(base, "image"), known[0]
-
-
-def unique_labels(clusters: Mapping[int, str]) -> dict[int, str]:
-    """Cleaned and unique labels, for programs that identify classes by name."""
-    taken: set[str] = set()
-    found: dict[int, str] = {}
-    for number, text in clusters.items():
-        label = clean_text(text) or f"cluster {number}"
-        found[number] = label if label not in taken else f"{label} (cluster {number})"
-        taken.add(found[number])
-    return found
 
 
 class UniqueNames:

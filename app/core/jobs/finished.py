@@ -7,12 +7,13 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from app.core.datasets.rows import check_unused, count_rows, get_dataset
+from app.core.datasets.skipped import count_skipped
 from app.core.jobs.lifecycle import get_job
 from app.core.jobs.records import add_log
 from app.core.jobs.requests.ingest import upload_keys
 from app.core.platform.clock import db_now
 from app.core.platform.errors import DatasetInUse, JobUnfinished, NotRetryable
-from app.core.platform.tables import FINAL, Dataset, DatasetIssue, Image, Job
+from app.core.platform.tables import FINAL, Dataset, DatasetIssue, Image, Job, SkippedFiles
 from app.core.storage import Storage
 from app.core.storage.keys import job_folder
 
@@ -92,7 +93,13 @@ def _prepare_ingest(session: Session, storage: Storage, dataset: Dataset, job: J
             DatasetIssue.dataset_id == dataset.id, DatasetIssue.position >= first
         )
     )
+    session.execute(
+        delete(SkippedFiles).where(
+            SkippedFiles.dataset_id == dataset.id, SkippedFiles.first_position >= first
+        )
+    )
     dataset.issue_count = count_rows(session, dataset.id)[2]
+    dataset.skipped = count_skipped(session, dataset.id)
     dataset.status, dataset.error = "ingesting", None
     job.config = {**job.config, "first_position": dataset.end_position}
 
@@ -103,7 +110,7 @@ def _queue_again(job: Job) -> None:
     job.crashes = job.notifications = 0
     job.notify_at = job.lease_until = 0.0
     job.stage = job.rate = job.worker = None
-    job.completed = job.total = job.failed = 0
+    job.completed = job.total = job.failed = job.skipped = 0
     job.timings, job.result, job.error = {}, None, None
     job.started_at = job.finished_at = None
     job.version += 1

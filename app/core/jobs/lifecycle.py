@@ -57,6 +57,7 @@ class Progress:
     completed: int
     total: int
     failed: int = 0
+    skipped: int = 0
     rate: float | None = None
     checkpoint: bool = False
 
@@ -282,7 +283,7 @@ def _close(session: Session, job: Job) -> None:
 
 
 def _columns(progress: Progress | None) -> dict[str, Any]:
-    names = ("stage", "completed", "total", "failed", "rate")
+    names = ("stage", "completed", "total", "failed", "skipped", "rate")
     return {} if progress is None else {name: getattr(progress, name) for name in names}
 
 

@@ -108,7 +108,9 @@ def _describe(job: Job) -> dict[str, Any]:
         "dataset_id": job.dataset_id,
         "priority": job.priority,
         "config": {name: value for name, value in job.config.items() if name != "source"},
-        "counts": {"total": job.total, "completed": job.completed, "failed": job.failed},
+        "counts": {
+            name: getattr(job, name) for name in ("total", "completed", "failed", "skipped")
+        },
         "timings": job.timings,
         "created_at": _iso(job.created_at),
         "started_at": _iso(job.started_at),

@@ -1,14 +1,24 @@
-"""Checks the name of a backbone."""
+"""Checks the name and the weights of a backbone."""
 
 from pathlib import Path
 
+from app.core.models import hub
 from app.core.platform.errors import InvalidRequest
-from temi.backbones.catalog import check_backbone
+from app.core.platform.settings import Settings
+from temi.backbones.catalog import BackboneName, check_backbone, parse_name
 from temi.errors import UnknownBackbone, WeightsUnavailable
 
 
+def check_usable_backbone(name: str, settings: Settings) -> None:
+    """Raises InvalidRequest for a backbone that a job could not load. Does not load torch."""
+    check_backbone_name(name, settings.weights_dir)
+    if settings.has_local_workers:
+        _check_download(name, settings.weights_dir)
+
+
 def check_backbone_name(name: str, weights_dir: Path | None) -> None:
-    """Raises InvalidRequest for a backbone that cannot be used; timm or open_clip take seconds."""
+    """Raises InvalidRequest for an unknown backbone, or one whose weights no library offers. The
+    first model without a short name takes seconds."""
     if "@" in name:  # a path would let a client read the server's disk
         raise InvalidRequest.field(
             "backbone", "must not have a path; put the file into the server's TEMI_WEIGHTS_DIR"
@@ -17,3 +27,24 @@ def check_backbone_name(name: str, weights_dir: Path | None) -> None:
         check_backbone(name, weights_dir)
     except (UnknownBackbone, WeightsUnavailable) as error:
         raise InvalidRequest.field("backbone", str(error)) from error
+
+
+def _check_download(name: str, weights_dir: Path | None) -> None:
+    """Raises InvalidRequest for weights that are not on this machine and cannot be downloaded.
+    Workers on other machines may have other files and networks: theirs are not known here."""
+    parsed = parse_name(name)
+    if _is_on_disk(parsed, weights_dir) or hub.is_reachable():
+        return
+    raise InvalidRequest.field(
+        "backbone",
+        f"the weights of {name} are neither in TEMI_WEIGHTS_DIR ({weights_dir or 'not set'}) nor "
+        f"in the cache {hub.cache_folder()}, and this machine cannot reach {hub.hub_address()} to "
+        f"download them; {parsed.advice(weights_dir)}",
+    )
+
+
+def _is_on_disk(parsed: BackboneName, weights_dir: Path | None) -> bool:
+    if parsed.source == "embedded" or parsed.local_file(weights_dir) is not None:
+        return True
+    repository = parsed.hub_repository
+    return repository is not None and hub.is_cached(repository)

@@ -12,7 +12,7 @@ from tests.api.conftest import Json, Work, upload, work_on
 from tests.images import TAR, ZIP, jpeg_bytes, png_bytes, tar_of, zip_of
 
 _FIRST = {"a.png": png_bytes("red"), "b.png": png_bytes("green")}
-_MORE = {"c/c.png": png_bytes("blue"), "again.png": png_bytes("red"), "bad.txt": b"text"}
+_MORE = {"c/c.png": png_bytes("blue"), "again.png": png_bytes("red"), "bad.jpg": b"text"}
 
 
 def _append(client: TestClient, dataset_id: str, files: dict[str, bytes], **params: str) -> Json:
@@ -46,8 +46,14 @@ def test_images_are_added(any_client: TestClient, any_runtime: Runtime) -> None:
     assert after["fingerprint"] != before["fingerprint"]
     assert _names(any_client, dataset_id) == ["a.png", "b.png", "c/c.png", "again.png"]
     done = any_client.get(f"/v1/jobs/{job['id']}").json()
-    assert done["counts"] == {"total": 3, "completed": 3, "failed": 1}
-    assert done["result"] == {"dataset_id": dataset_id, "image_count": 2, "issue_count": 1}
+    assert done["counts"] == {"total": 3, "completed": 3, "failed": 1, "skipped": 0}
+    assert done["result"] == {
+        "dataset_id": dataset_id,
+        "image_count": 2,
+        "issue_count": 1,
+        "skipped_count": 0,
+        "skipped": {},
+    }
 
 
 def test_the_same_images_in_parts_are_the_same_dataset(client: TestClient, work: Work) -> None:
@@ -96,7 +102,7 @@ def test_a_failed_append_changes_nothing(client: TestClient, work: Work) -> None
     job = upload(client, _FIRST)
     work(job["id"])
     before = client.get(f"/v1/datasets/{job['dataset_id']}").json()
-    bad = {"good.png": png_bytes("blue"), "1.txt": b"x", "2.txt": b"x"}
+    bad = {"good.png": png_bytes("blue"), "1.jpg": b"x", "2.jpg": b"x"}
     failed = _append(client, job["dataset_id"], bad)
     work(failed["id"])
     ended = client.get(f"/v1/jobs/{failed['id']}").json()
@@ -134,7 +140,7 @@ def test_append_to_a_dataset_in_use_is_refused(
 
 
 def test_append_to_a_failed_dataset(client: TestClient, work: Work) -> None:
-    job = upload(client, {"a.txt": b"text"})
+    job = upload(client, {"a.jpg": b"text"})
     work(job["id"])
     work(_append(client, job["dataset_id"], _FIRST)["id"])
     dataset = client.get(f"/v1/datasets/{job['dataset_id']}").json()

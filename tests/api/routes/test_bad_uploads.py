@@ -104,9 +104,10 @@ def _device() -> bytes:
         pytest.param(tar_of({}, compression="gz"), "dataset_empty", id="empty"),
         pytest.param(attacks.claiming(10**18), "archive_invalid", id="a size that lies"),
         pytest.param(attacks.long_name(2**20), "archive_too_large", id="a long name"),
-        pytest.param(zip_of({"a.txt": b"x", "b.png": b""}), "too_many_bad_files", id="only bad"),
+        pytest.param(zip_of({"a.txt": b"x"}), "dataset_empty", id="no images"),
+        pytest.param(zip_of({"a.jpg": b"x", "b.png": b""}), "too_many_bad_files", id="only bad"),
         pytest.param(
-            zip_of({"a.png": png_bytes(), "b.txt": b"x", "c.txt": b"x"}),
+            zip_of({"a.png": png_bytes(), "b.jpg": b"x", "c.jpg": b"x"}),
             "too_many_bad_files",
             id="mostly bad",
         ),
@@ -126,10 +127,11 @@ def test_archives_that_the_job_refuses(
 
 
 def test_the_issues_of_a_failed_dataset_stay(client: TestClient, work: Work) -> None:
-    job = upload(client, {"a.txt": b"x", "b.png": b""})
+    job = upload(client, {"a.jpg": b"x", "b.png": b"", "c.txt": b"x"})
     work(job["id"])
     issues = client.get(f"/v1/datasets/{job['dataset_id']}/issues").json()["data"]
-    assert [issue["name"] for issue in issues] == ["a.txt", "b.png"]
+    assert [issue["name"] for issue in issues] == ["a.jpg", "b.png"]
+    assert client.get(f"/v1/datasets/{job['dataset_id']}").json()["skipped"] == {".txt": 1}
 
 
 def test_a_bomb_fails_the_job(client: TestClient, work: Work) -> None:
@@ -160,8 +162,8 @@ def test_every_kind_of_upload_has_the_same_limit(
 def test_an_archive_in_an_archive_is_not_opened(client: TestClient, work: Work) -> None:
     job = upload(client, {"a.png": png_bytes(), "inner.zip": zip_of({"b.png": png_bytes()})})
     work(job["id"])
-    issues = client.get(f"/v1/datasets/{job['dataset_id']}/issues").json()["data"]
-    assert [(i["name"], i["code"]) for i in issues] == [("inner.zip", "unsupported_format")]
+    dataset = client.get(f"/v1/datasets/{job['dataset_id']}").json()
+    assert (dataset["image_count"], dataset["skipped"]) == (1, {".zip": 1})
 
 
 def test_a_bomb_in_zstd_fails_the_job(client: TestClient, work: Work) -> None:

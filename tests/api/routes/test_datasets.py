@@ -103,8 +103,14 @@ def test_the_result_of_an_ingest(client: TestClient, work: Work, runtime: Runtim
     assert not runtime.storage.exists(key)  # its images are stored one by one now
     done = client.get(f"/v1/jobs/{job['id']}").json()
     assert done["status"] == "succeeded"
-    assert done["result"] == {"dataset_id": job["dataset_id"], "image_count": 2, "issue_count": 0}
-    assert done["counts"] == {"total": 2, "completed": 2, "failed": 0}
+    assert done["result"] == {
+        "dataset_id": job["dataset_id"],
+        "image_count": 2,
+        "issue_count": 0,
+        "skipped_count": 0,
+        "skipped": {},
+    }
+    assert done["counts"] == {"total": 2, "completed": 2, "failed": 0, "skipped": 0}
     assert done["timings"]["ingest"]["skipped"] is False
     assert (reports[0].stage, reports[0].total, reports[0].completed) == ("ingest", 2, 0)
     assert reports[-1].completed == 2
@@ -113,11 +119,11 @@ def test_the_result_of_an_ingest(client: TestClient, work: Work, runtime: Runtim
 
 
 def test_bad_files_become_issues(client: TestClient, dataset: Json) -> None:
-    assert (dataset["image_count"], dataset["issue_count"], dataset["labeled_count"]) == (4, 2, 4)
+    assert (dataset["image_count"], dataset["issue_count"], dataset["labeled_count"]) == (4, 1, 4)
+    assert (dataset["skipped_count"], dataset["skipped"]) == (1, {".pdf": 1})
     issues = client.get(f"/v1/datasets/{dataset['id']}/issues").json()["data"]
     assert [(issue["name"], issue["code"]) for issue in issues] == [
-        ("bad/text.jpg", "image_undecodable"),
-        ("bad/doc.pdf", "unsupported_format"),
+        ("bad/text.jpg", "image_undecodable")
     ]
     assert all(issue["detail"] for issue in issues)
 

@@ -14,7 +14,7 @@ from tests.api.conftest import Json, MakeClustering, Work, upload
 from tests.conftest import MakeClient, MakeSettings
 from tests.images import png_bytes
 
-FILES = {"a.png": png_bytes("red"), "b.png": png_bytes("blue"), "c.txt": b"text"}
+FILES = {"a.png": png_bytes("red"), "b.png": png_bytes("blue"), "c.png": b"text", "d.txt": b"text"}
 
 
 def _uploads(runtime: Runtime) -> list[str]:

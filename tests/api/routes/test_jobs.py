@@ -167,7 +167,7 @@ def test_the_remaining_time_follows_from_the_rate(client: TestClient, runtime: R
         heartbeat(session, job["id"], 1, lease_seconds=60, progress=progress)
     shown = client.get(f"/v1/jobs/{job['id']}").json()
     assert shown["progress"]["eta_seconds"] == 15.0
-    assert shown["counts"] == {"total": 100, "completed": 25, "failed": 2}
+    assert shown["counts"] == {"total": 100, "completed": 25, "failed": 2, "skipped": 0}
     with runtime.db.write() as session:
         error = {"code": "x", "detail": "y"}
         finish(session, job["id"], 1, status="failed", error=error)

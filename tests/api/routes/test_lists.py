@@ -17,7 +17,7 @@ _NUMBERED = ("images", "issues", "clusters", "versions")
 def lists(any_client: TestClient, any_runtime: Runtime) -> dict[str, str]:
     """The URL of each list, each with five rows."""
     files = {f"{i}.png": png_bytes((i, i, i)) for i in range(5)}
-    files |= {f"{i}.txt": b"bad" for i in range(5)}
+    files |= {f"{i}.jpg": b"bad" for i in range(5)}
     for _ in range(4):
         upload(any_client, files)
     job = upload(any_client, files)

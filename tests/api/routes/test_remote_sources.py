@@ -69,7 +69,7 @@ def test_web_addresses(
     foreign = "http://bücher.invalid/é"
     addresses = [*wanted, inside, foreign, f"{site}/cats/2.png"]
     job = ingest(client, reader, json={"source": {"type": "urls", "urls": addresses}})
-    assert job["counts"] == {"total": 7, "completed": 7, "failed": 4}
+    assert job["counts"] == {"total": 7, "completed": 7, "failed": 4, "skipped": 0}
     names = [image["name"] for image in shown_images(client, job)]
     assert names == [wanted[0], wanted[2], f"{site}/cats/2.png"]
     assert shown_issues(client, job) == [

@@ -45,6 +45,8 @@ def test_typical_and_borderline_images(any_runtime: Runtime) -> None:
     assert [tile.sha256 for tile in typical.tiles] == [sha256(i) for i in range(4)]
     assert [tile.sha256 for tile in doubtful.tiles] == [sha256(9), sha256(8)]
     assert typical.tiles[0].caption == "p 0.95"
+    assert typical.tiles[0].name.endswith(".png")
+    assert doubtful.tiles[0].caption.startswith("p 0.41  ·  margin ")
 
 
 def test_no_image_is_shown_twice(any_runtime: Runtime) -> None:
@@ -75,11 +77,11 @@ def test_pictures_are_in_their_places(runtime: Runtime) -> None:
     tiles = []
     for color in ("#ff0000", "#0000ff"):
         data = png_bytes(color, (300, 200))
-        tiles.append(Tile(hashlib.sha256(data).hexdigest(), "p 1.00"))
+        tiles.append(Tile(hashlib.sha256(data).hexdigest(), "a.png", "p 1.00"))
         runtime.storage.write(blob_key(tiles[-1].sha256), data)
-    damaged = Tile("11" * 32, "damaged")
+    damaged = Tile("11" * 32, "b.png", "damaged")
     runtime.storage.write(blob_key(damaged.sha256), b"\x89PNG\r\n\x1a\n damaged")
-    sections = [Section("A", [*tiles, damaged, Tile("00" * 32, "gone")])]
+    sections = [Section("A", [*tiles, damaged, Tile("00" * 32, "c.png", "gone")])]
     sheet = Sheet(title="t", subtitle="s", sections=sections, columns=4)
 
     with Image.open(io.BytesIO(draw_sheet(sheet, _thumbnails(runtime)))) as opened:

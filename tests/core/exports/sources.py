@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from app.core.clusterings.revisions import LabeledImage
+from app.core.exports.classes import Classes
 from app.core.exports.source import ExportSource
-from tests.images import png_bytes
+from app.core.exports.splits import make_split
+from tests.images import Color, png_bytes
 
 CLUSTERS = {0: "cats", 1: "dogs"}
 
@@ -31,7 +33,7 @@ def row(number: int = 0, **fields: Any) -> LabeledImage:
     return LabeledImage(**given | fields)
 
 
-def with_file(folder: Path, shown: LabeledImage, color: str = "red") -> LabeledImage:
+def with_file(folder: Path, shown: LabeledImage, color: Color = "red") -> LabeledImage:
     """The same row with an image file."""
     data = png_bytes(color, (shown.width, shown.height))
     sha256 = hashlib.sha256(data).hexdigest()
@@ -44,16 +46,24 @@ def excluded(number: int) -> LabeledImage:
 
 
 def source_of(
-    folder: Path, rows: Sequence[LabeledImage], clusters: Mapping[int, str] = CLUSTERS
+    folder: Path,
+    rows: Sequence[LabeledImage],
+    clusters: Mapping[int, str] = CLUSTERS,
+    *,
+    validation_fraction: float = 0.0,
+    url_base: str = "",
 ) -> ExportSource:
+    classes = Classes.of(clusters)
     return ExportSource(
         clustering_id="cl_1",
         revision=3,
         model="pets/versions/2",
         dataset_name="Our: pets",
         created_at=1_700_000_000.0,
-        clusters=clusters,
+        classes=classes,
+        split=make_split(rows, classes, validation_fraction, seed=0),
         pages=lambda: iter([list(rows[i : i + 2]) for i in range(0, len(rows), 2)]),
         read_image=lambda sha256: (folder / sha256).read_bytes(),
         scratch=folder,
+        url_base=url_base,
     )

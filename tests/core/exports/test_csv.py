@@ -30,12 +30,12 @@ def test_the_file(tmp_path: Path) -> None:
     write_csv(source_of(tmp_path, rows), out)
     lines = out.getvalue().decode().split("\r\n")
     assert lines[0] == (
-        "image_id,name,cluster_id,label,probability,excluded,true_label,"
+        "image_id,name,cluster_id,label,probability,excluded,true_label,class_id,split,"
         "sha256,width,height,format,bytes,attributes"
     )
     assert lines[1].endswith(',10,"{""camera"":""a \\""b\\"", c""}"')
     assert lines[2].startswith("img_1,photos/1.png,0,cats,0.5,false,x,")
-    assert lines[3].startswith("img_2,photos/2.png,,,0.5,true,,")
+    assert lines[3].startswith("img_2,photos/2.png,,,0.5,true,,,,")
     assert lines[4:] == [""]
 
 

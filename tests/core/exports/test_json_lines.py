@@ -22,6 +22,8 @@ def test_a_line_for_each_image(tmp_path: Path) -> None:
         "probability": 0.5,
         "excluded": False,
         "true_label": None,
+        "class_id": 0,
+        "split": "train",
         "sha256": "0" * 64,
         "width": 16,
         "height": 12,

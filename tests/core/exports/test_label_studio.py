@@ -49,7 +49,7 @@ def test_label_studios_models_accept_the_export(tmp_path: Path, sdk: Any) -> Non
             sdk.objects.PredictionValue.model_validate(prediction)
             assert interface.validate_prediction(prediction)
     choices = interface.get_control("cluster").labels
-    assert choices == ["cats", 'a "<b>" & c', "cats (cluster 2)"]
+    assert choices == ["cats", 'a "<b>" & c']
 
 
 def test_tasks(tmp_path: Path) -> None:
@@ -59,6 +59,7 @@ def test_tasks(tmp_path: Path) -> None:
         "image_id": "img_0",
         "name": "photos/0.png",
         "true_label": None,
+        "split": "train",
         "attributes": {"camera": "x"},
     }
     prediction = tasks[0]["predictions"][0]
@@ -72,3 +73,10 @@ def test_label_studios_models_refuse_a_wrong_choice(tmp_path: Path, sdk: Any) ->
     prediction = tasks[0]["predictions"][0]
     prediction["result"][0]["value"] = {"choices": ["birds"]}
     assert not sdk.LabelInterface(config).validate_prediction(prediction)
+
+
+def test_links_begin_with_the_address_of_the_service(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    write(source_of(tmp_path, [row(0)], url_base="https://temi.example.org"), out)
+    (task,) = json.loads(zipfile.ZipFile(out).read("tasks.json"))
+    assert task["data"]["image"] == "https://temi.example.org/v1/images/img_0/content"

@@ -9,7 +9,6 @@ from app.core.exports.names import (
     clean_text,
     image_stem_and_suffix,
     safe_name,
-    unique_labels,
 )
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -76,14 +75,3 @@ def test_the_same_name_in_two_folders() -> None:
     names = UniqueNames()
     shown = [names.give("a", folder="x"), names.give("a", folder="y"), names.give("a", folder="x")]
     assert shown == ["a", "a", "a (2)"]
-
-
-def test_labels_are_unique() -> None:
-    clusters = {0: "cats", 1: "cats", 4: "", 5: "cats (cluster 1)", 6: "big\tcats"}
-    assert unique_labels(clusters) == {
-        0: "cats",
-        1: "cats (cluster 1)",
-        4: "cluster 4",
-        5: "cats (cluster 1) (cluster 5)",
-        6: "big cats",
-    }

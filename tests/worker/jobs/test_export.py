@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 from sqlalchemy import func, select
 
 from app.core.clusterings.revisions import LabeledImage, iterate_pages
@@ -25,6 +26,7 @@ from app.core.platform.errors import (
 from app.core.platform.tables import EXCLUDED, Clustering, Dataset, Export, Job
 from app.core.runtime import Runtime
 from app.core.storage.keys import blob_key
+from tests.conftest import MakeSettings
 from tests.core.labeled_rows import State, add_images, store_history
 from tests.images import png_bytes
 from tests.worker.conftest import Claimed
@@ -111,8 +113,43 @@ def test_excluded_images_on_request(runtime: Runtime, claimed: Claimed) -> None:
     job = add_job(runtime, add_clustering(runtime), "image_folder", include_excluded=True)
     run_export(claimed(runtime, job.id))
     names = zipfile.ZipFile(io.BytesIO(export_of(runtime, job)[1])).namelist()
-    assert len(names) == 6
+    assert len(names) == 6 + 1  # and the list of classes
     assert "_excluded/image 2.png" in names
+
+
+def test_links_begin_with_the_requested_or_public_address(
+    make_settings: MakeSettings, claimed: Claimed
+) -> None:
+    runtime = Runtime(make_settings(public_url="https://temi.example.org/"))
+    clustering = add_clustering(runtime)
+    for given, expected in (
+        (None, "https://temi.example.org/v1/"),
+        ("http://a/b", "http://a/b/v1/"),
+    ):
+        job = add_job(runtime, clustering, "coco", image_url_base=given)
+        run_export(claimed(runtime, job.id))
+        found = json.loads(export_of(runtime, job)[1])
+        assert {image["coco_url"][: len(expected)] for image in found["images"]} == {expected}
+    runtime.db.dispose()
+
+
+@pytest.mark.parametrize("address", ["temi.example.org", "ftp://a", "http://", "http://a?b", "//a"])
+def test_other_addresses_are_refused(address: str) -> None:
+    with pytest.raises(ValidationError, match=r"must look like https://temi\.example\.org"):
+        ExportCreate(kind="export", clustering_id="cl", format="csv", image_url_base=address)
+
+
+def test_a_validation_part(any_runtime: Runtime, claimed: Claimed) -> None:
+    clustering = add_clustering(any_runtime)
+    options: dict[str, Any] = {"validation_fraction": 0.4, "include_excluded": True}
+    job = add_job(any_runtime, clustering, "jsonl", **options)
+    run_export(claimed(any_runtime, job.id))
+    rows = [json.loads(line) for line in export_of(any_runtime, job)[1].splitlines()]
+    splits = [row["split"] for row in rows]
+    assert (splits.count("validation"), splits.count("train"), splits.count(None)) == (2, 3, 1)
+    with any_runtime.db.read() as session:
+        finished = session.get_one(Job, job.id)
+    assert (finished.completed, finished.total) == (6, 6)
 
 
 def test_the_revision_is_fixed_when_the_job_is_created(runtime: Runtime, claimed: Claimed) -> None:

@@ -31,7 +31,7 @@ def test_a_thousand_good_and_twenty_bad(
     good = jpeg_bytes()
     files = {f"good/{n:04d}.jpg": good + n.to_bytes(2) for n in range(1000)}
     bad = {f"bad/{n:02d}.jpg": good[: 100 + n] for n in range(10)}
-    bad |= {f"bad/{n:02d}.txt": b"not an image" for n in range(10)}
+    bad |= {f"bad/{n:02d}.png": b"not an image" for n in range(10, 20)}
     job = add_ingest(any_runtime, zip_of(files | bad))
 
     run_ingest(claimed(any_runtime, job.id))
@@ -101,7 +101,8 @@ def test_labels_come_from_folders_only_on_request(
     ("files", "error"),
     [
         ({}, DatasetEmpty),
-        ({"a.txt": b"text", "b.txt": b"text"}, TooManyBadFiles),
+        ({"a.txt": b"text", "b.txt": b"text"}, DatasetEmpty),
+        ({"a.jpg": b"text", "b.txt": b"text"}, TooManyBadFiles),
         ({"bomb.bmp": b"\0" * 60_000_000}, ArchiveTooLarge),
     ],
 )

@@ -124,6 +124,7 @@ def test_a_resumed_ingest_counts_earlier_images(
 ) -> None:
     runtime = Runtime(make_settings(source_folders=str(photos)))
     (photos / "10-bad.jpg").write_bytes(b"text")
+    (photos / "zz.txt").write_bytes(b"text")  # after the last image
     job = _add(runtime, {"type": "folder", "path": str(photos)})
     context = claimed(runtime, job.id)
     reports: list[Any] = []
@@ -142,8 +143,9 @@ def test_a_resumed_ingest_counts_earlier_images(
     assert again is not None
     run_ingest(type(context)(runtime, again, again.fence, reports.append))
     first = reports[0]
-    assert (first.completed, first.total) == (_COUNT + 1, _COUNT + 1)
+    assert (first.completed, first.total) == (_COUNT + 2, _COUNT + 2)
     with runtime.db.read() as session:
         done = session.get_one(Job, job.id)
-    assert (done.status, done.completed, done.failed) == ("succeeded", _COUNT + 1, 1)
+    assert (done.status, done.completed, done.failed) == ("succeeded", _COUNT + 2, 1)
+    assert done.skipped == 1
     runtime.db.dispose()

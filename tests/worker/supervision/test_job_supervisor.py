@@ -67,7 +67,13 @@ def test_a_job_runs_in_a_child_process_and_succeeds(any_runtime: Runtime, small_
 
     job = job_row(any_runtime, small_job.id)
     assert job.status == "succeeded"
-    assert job.result == {"dataset_id": job.dataset_id, "image_count": 2, "issue_count": 0}
+    assert job.result == {
+        "dataset_id": job.dataset_id,
+        "image_count": 2,
+        "issue_count": 0,
+        "skipped_count": 0,
+        "skipped": {},
+    }
     assert job.fence == 1
 
 
@@ -103,7 +109,7 @@ def test_a_stopping_worker_claims_no_job(any_runtime: Runtime, small_job: Job) -
 def test_an_upload_is_kept_only_for_retryable_errors(
     runtime: Runtime, add_ingest: AddIngest
 ) -> None:
-    refused = add_ingest(runtime, zip_of({"a.txt": b"text"}))
+    refused = add_ingest(runtime, zip_of({"a.jpg": b"text"}))
     cancelled = add_ingest(runtime, zip_of({"a.jpg": jpeg_bytes()}))
     with runtime.db.write() as session:
         claim(session, cancelled.id, worker="gone", lease_seconds=-1.0)
@@ -118,7 +124,7 @@ def test_an_upload_is_kept_only_for_retryable_errors(
 
 
 def test_a_job_fails_with_the_code_of_its_error(runtime: Runtime, add_ingest: AddIngest) -> None:
-    job = add_ingest(runtime, zip_of({"a.txt": b"text"}))
+    job = add_ingest(runtime, zip_of({"a.jpg": b"text"}))
 
     run_job(runtime, job.id, threading.Event())
 

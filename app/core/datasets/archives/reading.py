@@ -8,7 +8,7 @@ from app.core.datasets.archives.streams import MAGICS
 from app.core.datasets.archives.tars import read_tar
 from app.core.datasets.archives.zip_directory import ZipEnd, check_directory, read_end
 from app.core.datasets.archives.zips import read_zip, zip_entries
-from app.core.datasets.sources.base import Member
+from app.core.datasets.sources.base import Member, is_system_file
 from app.core.platform.errors import ArchiveInvalid, DatasetEmpty
 
 HEAD_BYTES = 512
@@ -20,7 +20,9 @@ def check_archive(path: Path, limits: ArchiveLimits) -> None:
     if archive_kind(path) != "zip":
         return
     check_directory(_zip_end(path), limits)
-    if has_small_directory(path) and not sum(1 for _ in zip_entries(path, limits)):
+    if has_small_directory(path) and not sum(
+        1 for name, _ in zip_entries(path, limits) if not is_system_file(name)
+    ):
         raise DatasetEmpty("The archive has no files.")
 
 

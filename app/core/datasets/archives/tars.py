@@ -17,7 +17,7 @@ from app.core.datasets.archives.limits import (
 )
 from app.core.datasets.archives.streams import DECOMPRESSION_ERRORS, TarStream, tar_error
 from app.core.datasets.archives.tar_headers import TarHeader, TarHeaders
-from app.core.datasets.sources.base import Member, is_system_file
+from app.core.datasets.sources.base import Member
 from app.core.platform.errors import ArchiveUnsafePath, ImageUndecodable
 
 
@@ -39,7 +39,7 @@ def _members(stream: TarStream, limits: ArchiveLimits, budget: Budget) -> Iterat
         name = checked_name(header.name, limits)
         budget.check(header.size)
         content = _Content(stream, header, limits)
-        if not header.is_folder and not is_system_file(name):
+        if not header.is_folder:
             if not header.is_file:
                 raise ArchiveUnsafePath(f"The member {quoted(name)} is a link or a device.")
             yield Member(position, name, content.read)

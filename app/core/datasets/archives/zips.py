@@ -18,7 +18,7 @@ from app.core.datasets.archives.limits import (
     read_bounded,
 )
 from app.core.datasets.archives.zip_directory import ZipEntry, read_directory, read_end
-from app.core.datasets.sources.base import Member, is_system_file
+from app.core.datasets.sources.base import Member
 from app.core.platform.errors import ArchiveInvalid, ArchiveUnsafePath, ImageUndecodable
 
 _STORED, _DEFLATED = 0, 8
@@ -57,7 +57,7 @@ def zip_entries(path: Path, limits: ArchiveLimits) -> Iterator[tuple[str, ZipEnt
             for entry in read_directory(directory, read_end(directory), limits):
                 name = checked_name(entry.name, limits)
                 _check_entry(entry)
-                if not entry.is_folder and not is_system_file(name):
+                if not entry.is_folder:
                     yield name, entry
         except (struct.error, OSError, ValueError) as error:
             raise damaged("zip", error) from error

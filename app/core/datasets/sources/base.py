@@ -22,6 +22,7 @@ class Source:
     members: Iterator[Member]
     total: int = 0  # number of members; 0 if it is not known before reading all
     parallel_reads: int = 0  # 0: read each before you advance to the next
+    only_images: bool = False  # the user named every member as an image: none is skipped
 
 
 def storable_name(name: str) -> str:

@@ -166,7 +166,7 @@ def _open_manifest(
                     entry.attributes,
                 )
 
-    return Source(members(), total=source["rows"], parallel_reads=_REMOTE_READS)
+    return Source(members(), total=source["rows"], parallel_reads=_REMOTE_READS, only_images=True)
 
 
 class _EntryReader:

@@ -16,7 +16,7 @@ from app.core.jobs.requests.training import (
     refusing_invalid_config,
 )
 from app.core.models import check_name, slug
-from app.core.models.backbones import check_backbone_name
+from app.core.models.backbones import check_usable_backbone
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job
 from temi.backbones.catalog import DEFAULT_BACKBONE
@@ -55,7 +55,7 @@ class ClusterCreate(base.JobCreateBase):
     seed: base.Seed = 0
 
     def check(self, settings: Settings) -> None:
-        check_backbone_name(self.backbone, settings.weights_dir)
+        check_usable_backbone(self.backbone, settings)
 
     def create(self, session: Session, tenant: str) -> Job:
         dataset = base.get_ready_dataset(session, tenant, self.dataset_id)

@@ -13,6 +13,7 @@ from app.core.exports.formats import FormatName
 from app.core.jobs.lifecycle import create_job
 from app.core.jobs.requests import base
 from app.core.platform.errors import DatasetEmpty
+from app.core.platform.settings.types import UrlBase
 from app.core.platform.tables import Job
 
 
@@ -46,6 +47,22 @@ class ExportCreate(base.JobCreateBase):
         default=False, description="Also export images that were excluded from the clustering."
     )
 
+    validation_fraction: float = Field(
+        default=0,
+        ge=0,
+        le=0.9,
+        description="Share of each class that is marked for validation; the rest is for training. "
+        "The same images with the same `split_seed` are split in the same way in each format.",
+    )
+    split_seed: base.Seed = Field(default=0, description="Chooses another split.")
+    image_url_base: UrlBase | None = Field(
+        default=None,
+        max_length=1000,
+        description="Address of this service as the reader of the file reaches it, before the "
+        "links to images. By default `TEMI_PUBLIC_URL`; without it links are paths.",
+        examples=["https://temi.example.org"],
+    )
+
     def create(self, session: Session, tenant: str) -> Job:
         """Fixes the revision: later edits of the clustering do not change the file."""
         clustering = get_clustering(session, tenant, self.clustering_id)
@@ -62,6 +79,9 @@ class ExportCreate(base.JobCreateBase):
             "cluster_ids": sorted(set(self.cluster_ids)) if self.cluster_ids else None,
             "min_probability": self.min_probability,
             "include_excluded": self.include_excluded,
+            "validation_fraction": self.validation_fraction,
+            "split_seed": self.split_seed,
+            "image_url_base": self.image_url_base,
             "filename": export_filename(dataset.name, view.revision, self.format),
         }
         return create_job(

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.core.jobs.lifecycle import create_job
 from app.core.jobs.requests import base
-from app.core.models.backbones import check_backbone_name
+from app.core.models.backbones import check_usable_backbone
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job
@@ -37,7 +37,7 @@ class MapCreate(base.JobCreateBase):
     seed: base.Seed = 0
 
     def check(self, settings: Settings) -> None:
-        check_backbone_name(self.backbone, settings.weights_dir)
+        check_usable_backbone(self.backbone, settings)
 
     def create(self, session: Session, tenant: str) -> Job:
         dataset = base.get_ready_dataset(session, tenant, self.dataset_id)

@@ -15,7 +15,7 @@ from app.core.jobs.requests.training import (
     count_training_images,
     refusing_invalid_config,
 )
-from app.core.models.backbones import check_backbone_name
+from app.core.models.backbones import check_usable_backbone
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job
@@ -74,7 +74,7 @@ class SweepCreate(base.JobCreateBase):
         if getattr(self, self.parameter) is not None:
             message = "is the parameter of the sweep; give its values in `values`"
             raise InvalidRequest.field(self.parameter, message)
-        check_backbone_name(self.backbone, settings.weights_dir)
+        check_usable_backbone(self.backbone, settings)
 
     def create(self, session: Session, tenant: str) -> Job:
         dataset = base.get_ready_dataset(session, tenant, self.dataset_id)

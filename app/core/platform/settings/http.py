@@ -5,7 +5,7 @@ import re
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
-from app.core.platform.settings.types import GiB, MiB, Names
+from app.core.platform.settings.types import GiB, MiB, Names, UrlBase
 
 # Lower case, without a path; a browser leaves out the default port.
 _ORIGIN = re.compile(
@@ -41,6 +41,11 @@ class HttpSettings(BaseSettings):
         default=None,
         description="A key with all scopes in the tenant `default`; create others with "
         "`temi keys create`.",
+    )
+    public_url: UrlBase = Field(
+        default="",
+        description="Address of the API as users reach it, such as `https://temi.example.org`; "
+        "exports begin links to images with it. Set it for the workers.",
     )
     log_format: str = Field(
         default="console", pattern="^(console|json)$", description="`console` or `json`."

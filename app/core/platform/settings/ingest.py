@@ -31,7 +31,10 @@ class IngestSettings(BaseSettings):
         description="Bytes of images that an ingest reads before they are decoded.",
     )
     max_bad_fraction: float = Field(
-        default=0.5, ge=0, le=1, description="Share of bad files above which an ingest fails."
+        default=0.5,
+        ge=0,
+        le=1,
+        description="Share of unreadable images above which an ingest fails.",
     )
     max_archive_members: int = Field(
         default=5_000_000, gt=0, description="Maximum number of members of an archive."

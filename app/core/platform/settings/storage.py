@@ -116,5 +116,10 @@ class StorageSettings(BaseSettings):
         return self.upload_dir or self.local_dir / "uploads"
 
     @property
+    def has_local_workers(self) -> bool:
+        """Whether all workers run on this machine, as with `temi serve`."""
+        return self.broker_url.startswith("filesystem:")
+
+    @property
     def broker_dir(self) -> Path:
         return self.data_dir / "broker"

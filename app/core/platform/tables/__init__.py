@@ -19,6 +19,7 @@ from app.core.platform.tables.datasets import (
     Duplicate,
     Embedding,
     Image,
+    SkippedFiles,
     Upload,
 )
 from app.core.platform.tables.jobs import (
@@ -66,6 +67,7 @@ __all__ = [
     "ModelVersion",
     "RetentionLock",
     "Shard",
+    "SkippedFiles",
     "TenantTurn",
     "Upload",
     "WebhookDelivery",

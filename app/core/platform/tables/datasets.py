@@ -21,6 +21,7 @@ class Dataset(Base):
     end_position: Mapped[int] = mapped_column(default=0)
     image_count: Mapped[int] = mapped_column(default=0)
     issue_count: Mapped[int] = mapped_column(default=0)
+    skipped: Mapped[dict[str, Any]] = mapped_column(Json, default=dict)  # files by reason
     labeled_count: Mapped[int] = mapped_column(default=0)
     bytes: Mapped[int] = mapped_column(BigInteger, default=0)  # of the images
     current_clustering_id: Mapped[str | None] = mapped_column(String(40))  # gives the labels
@@ -62,6 +63,20 @@ class DatasetIssue(Base):
     name: Mapped[str] = mapped_column(Text)
     code: Mapped[str] = mapped_column(String(40))
     detail: Mapped[str] = mapped_column(Text)
+
+
+class SkippedFiles(Base):
+    """Number of files that an ingest skipped for one reason, because they are not images."""
+
+    __tablename__ = "skipped_files"
+
+    dataset_id: Mapped[str] = mapped_column(
+        ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True
+    )
+    first_position: Mapped[int] = mapped_column(primary_key=True)  # of the ingest
+    reason: Mapped[str] = mapped_column(String(16), primary_key=True)
+    count: Mapped[int] = mapped_column(BigInteger)
+    last_position: Mapped[int]  # of a file that is counted; a resumed ingest continues after it
 
 
 class Duplicate(Base):

@@ -35,6 +35,7 @@ class Job(Base):
     completed: Mapped[int] = mapped_column(BigInteger, default=0)
     total: Mapped[int] = mapped_column(BigInteger, default=0)
     failed: Mapped[int] = mapped_column(BigInteger, default=0)
+    skipped: Mapped[int] = mapped_column(BigInteger, default=0)  # files that are not images
     rate: Mapped[float | None]
     timings: Mapped[dict[str, Any]] = mapped_column(Json, default=dict)
     result: Mapped[dict[str, Any] | None]
