@@ -58,7 +58,7 @@ def cluster(
     local: Local = False,
     out: Out = None,
 ) -> None:
-    """Cluster a folder of images."""
+    """Cluster a folder or archive of images."""
     settings: dict[str, Any] = {
         "n_clusters": n_clusters,
         "recipe": recipe,

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from app.cli import clustering_operations
 from app.cli.connection import connect
 from app.cli.options import (
     AsJson,
@@ -29,6 +30,7 @@ from app.cli.tables import print_clusters
 from temi_client import ImageOrder, PlotName
 
 app = typer.Typer(no_args_is_help=True, help="Show and edit clusterings.")
+app.add_typer(clustering_operations.app)
 
 Sort = Annotated[ImageOrder, typer.Option(help="Order of the images.")]
 Excluded = Annotated[

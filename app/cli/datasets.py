@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli import dataset_ingest, references
 from app.cli.connection import connect
 from app.cli.options import (
     AsJson,
@@ -23,6 +24,7 @@ from app.cli.progress import transfer_progress
 from temi_client import DuplicateKind, LabelFormat
 
 app = typer.Typer(no_args_is_help=True, help="Create and manage datasets of images.")
+app.add_typer(dataset_ingest.app)
 
 Format = Annotated[
     LabelFormat | None,
@@ -157,7 +159,14 @@ def labels(
     dataset_id: DatasetId,
     format: Format = None,
     out: Out = None,
-    clustering: Annotated[str | None, typer.Option(help="Default: the newest clustering.")] = None,
+    clustering: Annotated[
+        str | None,
+        typer.Option(
+            help="Default: the newest clustering.",
+            callback=references.clustering_id,
+            autocompletion=references.complete_clusterings,
+        ),
+    ] = None,
     revision: Revision = None,
     min_probability: MinProbability = None,
     cluster_ids: OnlyClusters = None,

@@ -1,10 +1,6 @@
-"""Exit codes, and the conversion of exceptions to a message on stderr and an exit code."""
+"""Exit codes, and the messages of errors on stderr."""
 
-from typing import Any
-
-import typer
 from rich.markup import escape
-from typer.core import TyperGroup
 
 from app.cli.output import notices
 from temi_client import ApiError, ServiceUnreachable, TemiClientError, UploadInterrupted
@@ -25,26 +21,24 @@ _HINTS = {
 }
 
 
-class ErrorReportingGroup(TyperGroup):
-    """Ends every command with a message and an exit code instead of a traceback."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except ServiceUnreachable as error:
+def report_error(error: BaseException) -> int | None:
+    """Prints an error that a user can understand, and returns the exit code; None for others."""
+    match error:
+        case ServiceUnreachable():
             print_error(str(error))
             _print_unreachable_hint(error)
-            raise typer.Exit(UNREACHABLE) from error
-        except ApiError as error:
+            return UNREACHABLE
+        case ApiError():
             print_error(str(error))
             _print_details(error)
-            raise typer.Exit(FAILED) from error
-        except (TemiClientError, OSError) as error:  # a failed job, a damaged or unwritable file
+            return FAILED
+        case TemiClientError() | OSError():  # a failed job, a damaged or unwritable file
             print_error(str(error))
-            raise typer.Exit(FAILED) from error
-        except KeyboardInterrupt:
+            return FAILED
+        case KeyboardInterrupt():
             notices.print("Interrupted")
-            raise typer.Exit(INTERRUPTED) from None
+            return INTERRUPTED
+    return None
 
 
 def print_error(message: str) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from app.cli import job_start
 from app.cli.connection import connect
 from app.cli.options import AsJson, JobId, Limit, OfDataset, OutFile, Wait, Yes, confirm
 from app.cli.output import format_time, notices, print_item, print_rows, print_saved
@@ -12,6 +13,7 @@ from app.cli.progress import report_job, show_progress, transfer_progress
 from temi_client import JobStatus
 
 app = typer.Typer(no_args_is_help=True, help="Start and manage jobs.")
+app.add_typer(job_start.app, name="start")
 
 
 @app.command("list")

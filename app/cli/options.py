@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from app.cli import references
 from temi import config
 from temi_client import ExportFormat, LabelsFrom
 
@@ -18,19 +19,78 @@ OutFileOrFolder = Annotated[
     typer.Option("--out", "-o", help="File or folder to write to; default: this folder."),
 ]
 
-DatasetId = Annotated[str, typer.Argument(metavar="DATASET")]
+DatasetId = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET",
+        help="Id, name or @last.",
+        callback=references.dataset_id,
+        autocompletion=references.complete_datasets,
+    ),
+]
 ImageId = Annotated[str, typer.Argument(metavar="IMAGE")]
 ImageIds = Annotated[list[str], typer.Argument(metavar="IMAGES")]
-JobId = Annotated[str, typer.Argument(metavar="JOB")]
-ClusteringId = Annotated[str, typer.Argument(metavar="CLUSTERING")]
-ClusterId = Annotated[int, typer.Argument(metavar="CLUSTER", min=0)]
-ExportId = Annotated[str, typer.Argument(metavar="EXPORT")]
-ModelReference = Annotated[
-    str, typer.Argument(metavar="MODEL", help="NAME, NAME@ALIAS or NAME/versions/N")
+JobId = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB",
+        help="Id or @last.",
+        callback=references.job_id,
+        autocompletion=references.complete_jobs,
+    ),
 ]
+ClusteringId = Annotated[
+    str,
+    typer.Argument(
+        metavar="CLUSTERING",
+        help="Id, name of the dataset or model, or @last.",
+        callback=references.clustering_id,
+        autocompletion=references.complete_clusterings,
+    ),
+]
+ClusterId = Annotated[int, typer.Argument(metavar="CLUSTER", min=0)]
+ExportId = Annotated[
+    str,
+    typer.Argument(metavar="EXPORT", help="Id, file name or @last.", callback=references.export_id),
+]
+ModelReference = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="NAME, NAME@ALIAS, NAME/versions/N or @last.",
+        callback=references.model_name,
+        autocompletion=references.complete_models,
+    ),
+]
+Name = Annotated[  # of a model
+    str,
+    typer.Argument(
+        metavar="NAME",
+        callback=references.model_name,
+        autocompletion=references.complete_models,
+    ),
+]
+Alias = Annotated[str, typer.Argument(metavar="ALIAS")]
+VersionNumber = Annotated[int, typer.Argument(metavar="VERSION", min=1)]
 
-OfDataset = Annotated[str | None, typer.Option("--dataset", help="Only of this dataset.")]
-OfClustering = Annotated[str | None, typer.Option("--clustering", help="Only of this clustering.")]
+OfDataset = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        help="Only of this dataset.",
+        callback=references.dataset_id,
+        autocompletion=references.complete_datasets,
+    ),
+]
+OfClustering = Annotated[
+    str | None,
+    typer.Option(
+        "--clustering",
+        help="Only of this clustering.",
+        callback=references.clustering_id,
+        autocompletion=references.complete_clusterings,
+    ),
+]
 Revision = Annotated[
     int | None, typer.Option(min=1, help="Revision of the clustering; default: the current one.")
 ]

@@ -7,7 +7,7 @@ import typer
 
 from app.cli.connection import connect
 from app.cli.errors import FAILED
-from app.cli.options import AsJson
+from app.cli.options import AsJson, ModelReference
 from app.cli.output import print_json
 from app.cli.tables import print_predictions
 
@@ -23,7 +23,7 @@ ImageIds = Annotated[
 
 def predict(
     ctx: typer.Context,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="NAME or NAME@ALIAS")],
+    model: ModelReference,
     files: Files = None,
     image_ids: ImageIds = None,
     top_k: Annotated[int, typer.Option("--top-k", min=1, help="Number of clusters per image.")] = 3,
