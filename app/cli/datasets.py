@@ -45,7 +45,7 @@ def list_datasets(ctx: typer.Context, as_json: AsJson = False) -> None:
             client.datasets(),
             as_json,
             "Datasets",
-            ["id", "name", "status", ">images", ">issues", "created"],
+            ["id", "name", "status", ">images", "?>issues", "?created"],
             lambda d: (
                 *(d.id, d.name, d.status, d.image_count, d.issue_count),
                 format_time(d.created_at),
@@ -76,9 +76,11 @@ def rename(
 def delete(ctx: typer.Context, dataset_id: DatasetId, yes: Yes = False) -> None:
     """Delete a dataset with its images, clusterings and exports."""
     with connect(ctx) as client:
-        confirm(f"Delete {dataset_id} and everything made from it?", yes)
+        dataset = client.dataset(dataset_id)
+        what = f"dataset {dataset.name} with {dataset.image_count:,} images"
+        confirm(f"Delete {what}, and all clusterings and exports of it?", yes)
         client.delete_dataset(dataset_id)
-    notices.print(f"Deleted {dataset_id}")
+    notices.print(f"Deleted {what} ({dataset_id})", markup=False)
 
 
 @app.command("delete-images")
@@ -91,7 +93,9 @@ def delete_images(
 ) -> None:
     """Delete images from a dataset, all or none of them."""
     with connect(ctx) as client:
-        confirm(f"Delete {len(image_ids)} images from {dataset_id}?", yes)
+        dataset = client.dataset(dataset_id)
+        count = f"{len(image_ids):,} of {dataset.image_count:,} images"
+        confirm(f"Delete {count} from dataset {dataset.name}?", yes)
         dataset = client.delete_images(dataset_id, image_ids)
     print_item(dataset, as_json, f"Dataset {dataset_id}")
 
@@ -106,7 +110,7 @@ def list_images(
             islice(client.images(dataset_id), limit),
             as_json,
             f"Images of {dataset_id}",
-            ["id", "name", "size", "format", ">bytes", "label"],
+            ["id", "name", "?size", "?format", "?>bytes", "?label"],
             lambda i: (
                 *(i.id, i.name, f"{i.width} x {i.height}", i.format, format_bytes(i.bytes)),
                 i.label or "",

@@ -11,7 +11,6 @@ UNREACHABLE = 3
 INTERRUPTED = 130
 
 _HINTS = {
-    "revision_stale": "The clustering has changed since that revision. Check it and try again.",
     "dataset_in_use": "Wait for its jobs or cancel them: temi jobs list --dataset DATASET",
     "version_in_use": "List its aliases and jobs: temi models show NAME, temi jobs list",
     "unauthorized": "Set TEMI_API_KEY, or pass the key before the command: temi --api-key KEY ...",
@@ -42,7 +41,7 @@ def report_error(error: BaseException) -> int | None:
 
 
 def print_error(message: str) -> None:
-    notices.print(f"[red]error[/] {escape(message)}")
+    notices.print(f"[red]error[/] {escape(message)}", soft_wrap=True)
 
 
 def _print_unreachable_hint(error: ServiceUnreachable) -> None:

@@ -76,7 +76,7 @@ def list_keys(
         keys,
         as_json,
         "Keys",
-        ["id", "tenant", "name", "scopes", ">per minute", ">storage", "expires", "revoked"],
+        ["id", "?tenant", "name", "scopes", "?>per minute", "?>storage", "?expires", "?revoked"],
         lambda key: (
             *(key.id, key.tenant, key.name, ", ".join(key.scopes), key.requests_per_minute or "-"),
             "-" if key.storage_bytes is None else format_bytes(key.storage_bytes),

@@ -48,8 +48,10 @@ def delete(
     yes: Yes = False,
 ) -> None:
     """Delete a model or one of its versions."""
-    what = f"{name}, all versions" if version is None else f"version {version} of {name}"
     with connect(ctx) as client:
+        count = sum(1 for _ in client.model_versions(name))
+        what = f"version {version} of {count:,}" if version else f"all {count:,} versions"
+        what += f" of model {name}"
         confirm(f"Delete {what}?", yes)
         if version is None:
             client.delete_model(name)

@@ -1,5 +1,6 @@
 """Options and arguments that several commands share."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -154,5 +155,8 @@ Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the random number
 
 def confirm(question: str, yes: bool) -> None:
     """Asks before a deletion, unless `--yes` was given; exits with 1 if the answer is no."""
-    if not yes:
-        typer.confirm(question, abort=True, err=True)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("There is no terminal to ask on.", param_hint="--yes")
+    typer.confirm(question, abort=True, err=True)

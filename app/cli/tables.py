@@ -40,7 +40,7 @@ def print_metrics(clustering: Clustering) -> None:
     if rows:
         labeled = (scores["temi"] or {}).get("n_labeled", clustering.image_count)
         title = f"Agreement with the labels of {labeled} images"
-        print_table(title, ["method", ">ACC", ">NMI", ">ARI"], rows)
+        print_table(title, ["method", ">ACC", ">NMI", ">ARI"], rows, titled=True)
 
 
 def print_predictions(
@@ -112,7 +112,7 @@ def _print_agreement(found: Comparison) -> None:
         ("adjusted Rand index", _number(both.adjusted_rand_index)),
         ("normalized mutual information", _number(both.normalized_mutual_information)),
     ]
-    print_table(title, ["agreement", ">value"], rows)
+    print_table(title, ["agreement", ">value"], rows, titled=True)
     _print_nonempty(
         "Largest movements",
         [f"from, in version {found.left}", f"to, in version {found.right}", ">images", ">share"],
@@ -130,7 +130,7 @@ def _print_agreement(found: Comparison) -> None:
 
 def _print_nonempty(title: str, columns: list[str], rows: Iterable[tuple[object, ...]]) -> None:
     if listed := list(rows):
-        print_table(title, columns, listed)
+        print_table(title, columns, listed, titled=True)
 
 
 def _number(value: float | None) -> str:

@@ -553,6 +553,7 @@ def upgrade() -> None:
         sa.Column("moved", sa.BigInteger(), nullable=False),
         sa.Column("undoes", sa.Integer(), nullable=True),
         sa.Column("undone_by", sa.Integer(), nullable=True),
+        sa.Column("created_by", sa.String(length=200), nullable=True),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.ForeignKeyConstraint(
             ["clustering_id"],

@@ -85,6 +85,7 @@ class Operation(ApiModel):
     new_cluster_ids: list[int] = Field(default_factory=list)
     undoes: int | None = None
     undone_by: int | None = None
+    created_by: str | None = None  # name of the API key
     created_at: datetime
 
 

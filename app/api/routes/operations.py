@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.api import schemas
 from app.api.http.auth import AuthenticatedRoute
-from app.api.http.dependencies import IdempotencyKeyHeader, RuntimeDep, TenantDep
+from app.api.http.dependencies import ActorDep, IdempotencyKeyHeader, RuntimeDep
 from app.api.http.errors import responses
 from app.api.http.pagination import ListingDep
 from app.api.routes.clusterings import ClusteringDep
@@ -17,6 +17,7 @@ from app.core.clusterings import operations
 from app.core.clusterings.queries import select_operations
 from app.core.clusterings.splitting import plan_split
 from app.core.platform import idempotency
+from app.core.platform.actor import Actor
 from app.core.platform.errors import InvalidRequest, RevisionRequired
 from app.core.platform.tables import ClusteringOperation
 from app.core.runtime import Runtime
@@ -56,7 +57,7 @@ def create_operation(
     body: schemas.OperationCreate,
     response: Response,
     runtime: RuntimeDep,
-    tenant: TenantDep,
+    actor: ActorDep,
     clustering_id: Annotated[str, Path(max_length=40)],
     if_match: Annotated[
         str | None,
@@ -71,8 +72,8 @@ def create_operation(
     """Renames, merges or splits clusters, moves or excludes images, or undoes the newest operation.
     412 if the clustering was edited since the revision in `If-Match`."""
     revisions = parse_revisions(if_match)
-    with idempotency.in_flight(tenant, idempotency_key):
-        operation = _perform(runtime, tenant, clustering_id, revisions, idempotency_key, body)
+    with idempotency.in_flight(actor.tenant, idempotency_key):
+        operation = _perform(runtime, actor, clustering_id, revisions, idempotency_key, body)
     response.headers["ETag"] = f'"{operation.revision}"'
     return operation
 
@@ -91,24 +92,25 @@ def parse_revisions(if_match: str | None) -> frozenset[int] | None:
 
 def _perform(
     runtime: Runtime,
-    tenant: str,
+    actor: Actor,
     clustering_id: str,
     revisions: frozenset[int] | None,
     key: str | None,
     body: schemas.OperationCreate,
 ) -> schemas.Operation:
-    operation = _prepare(runtime, tenant, clustering_id, revisions, body)
+    operation = _prepare(runtime, actor.tenant, clustering_id, revisions, body)
     # Without If-Match: a repeated request gets the response of the operation that was done.
     content = f"operations {clustering_id} {body.model_dump_json()}"
     request_hash = hashlib.sha256(content.encode()).hexdigest()
 
     def create(session: Session) -> dict[str, Any]:
         row = operations.apply_operation(
-            session, tenant, clustering_id, operation, revisions=revisions
+            session, actor.tenant, clustering_id, operation, revisions=revisions
         )
+        row.created_by = actor.key_name
         return schemas.Operation.of(row).model_dump(mode="json")
 
-    answer, _ = idempotency.answer_once(runtime.db, tenant, key, request_hash, create)
+    answer, _ = idempotency.answer_once(runtime.db, actor.tenant, key, request_hash, create)
     return schemas.Operation.model_validate(answer)
 
 

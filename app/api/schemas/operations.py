@@ -110,6 +110,7 @@ class Operation(BaseModel):
     new_cluster_ids: list[int] = Field(description="Clusters that it created.")
     undoes: int | None = Field(description="The revision that this operation has undone.")
     undone_by: int | None = Field(description="The revision that has undone this operation.")
+    created_by: str | None = Field(description="Name of the API key; null if no key was required.")
     created_at: datetime
 
     @classmethod

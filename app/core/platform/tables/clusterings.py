@@ -94,6 +94,7 @@ class ClusteringOperation(Base):
     moved: Mapped[int] = mapped_column(BigInteger, default=0)  # images
     undoes: Mapped[int | None]  # the revision that it undid
     undone_by: Mapped[int | None]
+    created_by: Mapped[str | None] = mapped_column(String(200))  # the key's name; None: no key
     created_at: Mapped[float] = created_at_column()
 
 
