@@ -10,7 +10,7 @@ from app.cli.error_group import BROKEN_PIPE, discard_output
 
 def main() -> None:
     # Tables and help texts, which rich prints, would end with status 1.
-    Console.on_broken_pipe = _end  # type: ignore[method-assign]
+    Console.on_broken_pipe = _on_broken_pipe  # type: ignore[method-assign]
     try:
         try:
             app(prog_name="temi")
@@ -20,7 +20,11 @@ def main() -> None:
         _end()
 
 
-def _end(_console: Console | None = None) -> None:
+def _on_broken_pipe(self: Console) -> None:  # noqa: ARG001
+    _end()
+
+
+def _end() -> None:
     discard_output()
     sys.exit(BROKEN_PIPE)
 
