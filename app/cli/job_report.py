@@ -94,10 +94,10 @@ def _print_clustering(client: TemiClient, job: Job, result: dict[str, Any]) -> N
 
 def _sizes(statistics: Statistics) -> str:
     filled = [size for size in statistics.sizes if size]
-    empty = f"; {statistics.empty_clusters:,} are empty" if statistics.empty_clusters else ""
+    empty = f"; {statistics.empty_clusters:,} empty" if statistics.empty_clusters else ""
     if not filled:
         return f"{statistics.clusters:,}{empty}"
-    return f"{statistics.clusters:,} of {filled[-1]:,} to {filled[0]:,} images{empty}"
+    return f"{statistics.clusters:,}, with {filled[-1]:,} to {filled[0]:,} images each{empty}"
 
 
 def _agreement(metrics: dict[str, Any]) -> Fields:
@@ -115,7 +115,8 @@ def _warn_if_unsettled(job: Job, clustering: Clustering) -> None:
     steps = int(training["steps"])
     notices.print(
         f"[yellow]Not settled:[/] the assignments still changed when training ended after "
-        f"{steps:,} steps. More steps may give better clusters."
+        f"{steps:,} steps. More steps may give better clusters.",
+        soft_wrap=True,
     )
     train = job.config.get("train", {})
     again = ["jobs", "start", "cluster", clustering.dataset_id]

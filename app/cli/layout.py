@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
@@ -75,7 +76,7 @@ def print_block(console: Console, fields: Iterable[tuple[str, object]]) -> None:
 
 
 def _measure(column: Column, cells: list[str]) -> _Width:
-    widest = max(map(len, [column.title, *cells]))
+    widest = max(map(cell_len, [column.title, *cells]))
     if column.right:
         return _Width(widest, widest)
     words = [word for cell in cells for word in cell.split() if _ID.fullmatch(word)]

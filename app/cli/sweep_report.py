@@ -7,12 +7,15 @@ from typing import Any
 from app.cli.output import percent, print_table, results
 from temi_client import Job
 
+_TITLES = {"n_clusters": "clusters"}
 # As in temi.analysis.sweep, which imports torch.
 _CONFIDENT = 0.1
-_EXPLANATION = """\
-confidence: mean probability of the chosen cluster. doubt: entropy of the probabilities, as a share
-of the highest possible; low if images belong clearly to one cluster. even: how many clusters of
-equal size would be as uneven as these."""
+_EXPLANATION = (
+    "confidence: mean probability of the chosen cluster. "
+    "doubt: entropy of the probabilities, as a share of the highest possible; low if images "
+    "belong clearly to one cluster. "
+    "even: how many clusters of equal size would be as uneven as these."
+)
 
 
 def print_sweep(job: Job) -> None:
@@ -47,9 +50,6 @@ def sweep_steps(job: Job) -> list[tuple[str, list[object]]]:
         chosen = ["--clusters", _cluster_count(job, point), "--beta", suggested]
     # A sweep keeps no clusterings.
     return [("cluster with it", ["jobs", "start", "cluster", job.dataset_id, *chosen, "--wait"])]
-
-
-_TITLES = {"n_clusters": "clusters"}
 
 
 def _figures(job: Job, point: Mapping[str, Any]) -> tuple[str, str, str]:

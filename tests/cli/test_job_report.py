@@ -113,7 +113,7 @@ def test_a_cluster_job() -> None:
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert dict(line for line in lines[1:] if len(line) == 2) == {
         "images": "1,204",
-        "clusters": "4 of 4 to 1,000 images; 1 are empty",
+        "clusters": "4, with 4 to 1,000 images each; 1 empty",
         "confidence": "91.0 % mean probability",
         "true labels": "ACC 50.0 %, NMI 25.0 %, ARI 12.5 %",
         "model": "pets, version 3",
