@@ -52,7 +52,7 @@ chaos: $(DEV) test-servers ## Kill, freeze and restart everything; show what was
 	CONTRACT_EXAMPLES=25 $(BIN)/python -m pytest tests/chaos tests/api/test_contract.py tests/api/test_tenancy.py \
 		--chaos full --numprocesses 3 --dist worksteal --durations 8 $(if $(REPORT),--promises $(REPORT))
 
-clients: $(READY) ## Lint the OpenAPI document and generate clients with npm's and Java's tools
+clients: $(DEV) ## Lint the OpenAPI document and generate clients with npm's and Java's tools
 	$(BIN)/python -m pytest tests/clients --install-tools -rs
 
 test-servers: # PostgreSQL comes with the packages; Redis from the machine or from Debian

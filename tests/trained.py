@@ -58,6 +58,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory, trained_data: TrainedData)
     runtime.db.dispose()
 
 
+def live_copy(trained_data: TrainedData, folder: Path) -> Settings:
+    """The settings of a service with a copy of the data."""
+    shutil.copytree(trained_data.folder, folder, dirs_exist_ok=True)
+    return _settings(folder)
+
+
 def _settings(folder: Path) -> Settings:
     return Settings(
         _env_file=None,

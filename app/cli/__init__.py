@@ -1,42 +1,85 @@
 """The `temi` command."""
 
-from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from app.cli import (
-    audit,
-    backbones,
-    backup,
-    bench,
-    cluster,
-    clustering_operations,
-    clusterings,
-    current_clustering,
-    dataset_ingest,
-    datasets,
-    demo,
-    doctor,
-    exports,
-    gc,
-    images,
-    job_start,
-    jobs,
-    keys,
-    model_versions,
-    models,
-    predict,
-    serve,
-    uploads,
-    workers,
-)
 from app.cli.connection import DEFAULT_SERVER, ApiKey, Connection, Server
-from app.cli.errors import ErrorReportingGroup
+from app.cli.error_group import ErrorReportingGroup
+from app.cli.lazy_commands import LazyCommand, LazyCommands
+
+_START = "Get started"
+_RESOURCES = "Resources of the service"
+_OPERATION = "Operation, on the machine of the service"
+
+# The help texts stand here, too: printing them must not import the modules.
+COMMANDS = {
+    "demo": LazyCommand("demo:demo", _START, "Cluster a few hundred drawings and label new ones."),
+    "cluster": LazyCommand("cluster:cluster", _START, "Cluster a folder or archive of images."),
+    "predict": LazyCommand("predict:predict", _START, "Label images with a model."),
+    "datasets": LazyCommand("datasets:app", _RESOURCES, "Create and manage datasets of images."),
+    "uploads": LazyCommand("uploads:app", _RESOURCES, "Send archives as resumable uploads."),
+    "images": LazyCommand("images:app", _RESOURCES, "Show, download and delete single images."),
+    "jobs": LazyCommand("jobs:app", _RESOURCES, "Start and manage jobs."),
+    "clusterings": LazyCommand("clusterings:app", _RESOURCES, "Show and edit clusterings."),
+    "exports": LazyCommand("exports:app", _RESOURCES, "Export clusterings to files."),
+    "models": LazyCommand("models:app", _RESOURCES, "List models and manage their versions."),
+    "workers": LazyCommand("workers:app", _RESOURCES, "List workers."),
+    "audit": LazyCommand(
+        "audit:audit", _RESOURCES, "List the audit log, newest first; needs a key with scope admin."
+    ),
+    "serve": LazyCommand(
+        "serve:serve", _OPERATION, "Run the API and a worker, and restart a process that dies."
+    ),
+    "api": LazyCommand("serve:api", _OPERATION, "Run only the API."),
+    "worker": LazyCommand("serve:worker", _OPERATION, "Run only a worker."),
+    "keys": LazyCommand("keys:app", _OPERATION, "Manage API keys, in the database."),
+    "db": LazyCommand("serve:db_app", _OPERATION, "Manage the database tables."),
+    "backup": LazyCommand(
+        "backup:backup",
+        _OPERATION,
+        "Back up database, models, features and images to one file, also while the service runs.",
+    ),
+    "restore": LazyCommand(
+        "backup:restore", _OPERATION, "Restore a backup into an empty installation."
+    ),
+    "gc": LazyCommand("gc:gc", _OPERATION, "Remove unreferenced files from the storage."),
+    "doctor": LazyCommand(
+        "doctor:doctor", _OPERATION, "Check this installation; exit with 1 if a check fails."
+    ),
+    "backbones": LazyCommand(
+        "backbones:backbones",
+        _OPERATION,
+        "List named backbones; `timm:NAME` and `open_clip:NAME/PRETRAINED` work as well.",
+    ),
+    "bench": LazyCommand(
+        "bench:bench",
+        _OPERATION,
+        "Measure the speed of each stage on this machine; takes about two minutes.",
+    ),
+}
+
+
+class _Temi(ErrorReportingGroup):
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: Any = LazyCommands(COMMANDS)
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return list(self.commands)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        loaded, self.commands = self.commands, self.commands.summaries()
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.commands = loaded
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         print(f"temi {version('temi-service')}")
         raise typer.Exit
 
@@ -47,7 +90,7 @@ Version = Annotated[
 ]
 
 app = typer.Typer(
-    cls=ErrorReportingGroup,
+    cls=_Temi,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     epilog="Connection options come before the command: temi --server URL datasets list",
@@ -63,39 +106,3 @@ def temi(
 ) -> None:
     """Cluster unlabeled images and label new ones."""
     ctx.obj = Connection(server, api_key)
-
-
-datasets.app.add_typer(dataset_ingest.app)
-datasets.app.add_typer(current_clustering.app)
-jobs.app.add_typer(job_start.app, name="start")
-clusterings.app.add_typer(clustering_operations.app)
-models.app.add_typer(model_versions.app)
-
-_START = "Get started"
-app.command(rich_help_panel=_START)(demo.demo)
-app.command(rich_help_panel=_START)(cluster.cluster)
-app.command(rich_help_panel=_START)(predict.predict)
-
-_RESOURCES = "Resources of the service"
-app.add_typer(datasets.app, name="datasets", rich_help_panel=_RESOURCES)
-app.add_typer(uploads.app, name="uploads", rich_help_panel=_RESOURCES)
-app.add_typer(images.app, name="images", rich_help_panel=_RESOURCES)
-app.add_typer(jobs.app, name="jobs", rich_help_panel=_RESOURCES)
-app.add_typer(clusterings.app, name="clusterings", rich_help_panel=_RESOURCES)
-app.add_typer(exports.app, name="exports", rich_help_panel=_RESOURCES)
-app.add_typer(models.app, name="models", rich_help_panel=_RESOURCES)
-app.add_typer(workers.app, name="workers", rich_help_panel=_RESOURCES)
-app.command(rich_help_panel=_RESOURCES)(audit.audit)
-
-_OPERATION = "Operation, on the machine of the service"
-app.command(rich_help_panel=_OPERATION)(serve.serve)
-app.command(rich_help_panel=_OPERATION)(serve.api)
-app.command(rich_help_panel=_OPERATION)(serve.worker)
-app.add_typer(keys.app, name="keys", rich_help_panel=_OPERATION)
-app.add_typer(serve.db_app, name="db", rich_help_panel=_OPERATION)
-app.command(rich_help_panel=_OPERATION)(backup.backup)
-app.command(rich_help_panel=_OPERATION)(backup.restore)
-app.command(rich_help_panel=_OPERATION)(gc.gc)
-app.command(rich_help_panel=_OPERATION)(doctor.doctor)
-app.command(rich_help_panel=_OPERATION)(backbones.backbones)
-app.command(rich_help_panel=_OPERATION)(bench.bench)

@@ -27,6 +27,6 @@ def audit(
             islice(entries, limit),
             as_json,
             "Audit log",
-            ["time", "key name", "key", "method", "path"],
+            ["time", "key name", "?key", "method", "path"],
             lambda e: (format_time(e.at), e.key_name or "-", e.key_id or "-", e.method, e.path),
         )

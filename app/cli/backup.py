@@ -1,5 +1,6 @@
 """`temi backup` and `temi restore`."""
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +12,11 @@ from app.cli.local_runtime import open_runtime
 from app.cli.output import format_bytes, notices
 
 Target = Annotated[
-    Path,
-    typer.Argument(metavar="FILE", help="File to write, or a folder for a file named by date."),
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="File to write, or a folder for a file named by date; FOLDER/ is created.",
+    ),
 ]
 Source = Annotated[
     Path,
@@ -31,8 +35,9 @@ def backup(
     """Back up database, models, features and images to one file, also while the service runs."""
     from app.core.backup.create import create_backup
 
-    path = target / f"temi-{time.strftime('%Y%m%d-%H%M%S')}.tar" if target.is_dir() else target
+    path = _file(target)
     with open_runtime() as runtime, _Counts() as counts:
+        path.parent.mkdir(parents=True, exist_ok=True)
         made = create_backup(
             runtime.db, runtime.storage, path, images=not without_images, progress=counts
         )
@@ -56,6 +61,13 @@ def restore(source: Source) -> None:
         manifest = restore_backup(runtime.db, runtime.storage, source, progress=counts)
     rows = sum(manifest["tables"].values())
     notices.print(f"Restored {rows:,} rows and {manifest['files']:,} files.", markup=False)
+
+
+def _file(target: str) -> Path:
+    path = Path(target)
+    if path.is_dir() or target.endswith(os.sep):
+        return path / f"temi-{time.strftime('%Y%m%d-%H%M%S')}.tar"
+    return path
 
 
 class _Counts:

@@ -24,6 +24,7 @@ from app.cli.progress import transfer_progress, wait_for_job
 from app.cli.tables import print_clusters, print_metrics
 from temi.backbones.catalog import DEFAULT_BACKBONE
 from temi_client import Job, LabelsFrom, ServiceUnreachable, TemiClient
+from temi_client.uploads import default_name
 
 _NO_SERVICE = "Start one with [bold]temi serve[/], or add [bold]--local[/] to work without one."
 _DEFAULT_OUT = Path("labels.csv")
@@ -33,12 +34,20 @@ Folder = Annotated[
     typer.Argument(exists=True, readable=True, metavar="FOLDER", help="A folder, zip or tar."),
 ]
 Name = Annotated[
-    str | None, typer.Option(help="Name of the dataset and the model; default: the folder's name.")
+    str | None,
+    typer.Option(
+        help="Name of the dataset and the model, with --local of the CSV file; default: the "
+        "folder's name."
+    ),
 ]
 Local = Annotated[bool, typer.Option("--local", help="Compute here, without a service.")]
 Out = Annotated[
     Path | None,
-    typer.Option(dir_okay=False, help="CSV file to write, with file, cluster and probability."),
+    typer.Option(
+        dir_okay=False,
+        help="CSV file to write, with file, cluster and probability; with --local by default "
+        "labels.csv.",
+    ),
 ]
 
 
@@ -58,7 +67,7 @@ def cluster(
     local: Local = False,
     out: Out = None,
 ) -> None:
-    """Cluster a folder of images."""
+    """Cluster a folder or archive of images."""
     settings: dict[str, Any] = {
         "n_clusters": n_clusters,
         "recipe": recipe,
@@ -69,11 +78,16 @@ def cluster(
         "seed": seed,
     }
     if local:
-        from app.cli.local_clustering import cluster_folder
+        from app.cli.local_clustering import cluster_images  # imports torch
 
-        if not folder.is_dir():
-            raise typer.BadParameter("--local needs a folder.", param_hint="FOLDER")
-        return cluster_folder(folder, backbone or DEFAULT_BACKBONE, settings, out or _DEFAULT_OUT)
+        return cluster_images(
+            folder,
+            name or default_name(folder),
+            backbone or DEFAULT_BACKBONE,
+            settings,
+            labels_from,
+            out or (Path(f"{name}.csv") if name else _DEFAULT_OUT),
+        )
     with connect(ctx) as client:
         _require_service(client)
         dataset_id = _upload(client, folder, name, labels_from)

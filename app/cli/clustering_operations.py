@@ -1,20 +1,39 @@
 """`temi clusterings rename`, `merge`, `split`, `move`, `exclude`, `undo` and `operations`."""
 
-from typing import Annotated
+import shlex
+from collections.abc import Callable
+from itertools import takewhile
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from app.cli.connection import connect
+from app.cli.errors import FAILED, print_error
 from app.cli.options import AsJson, ClusterId, ClusteringId, ImageIds
 from app.cli.output import format_time, notices, print_item, print_rows
-from temi_client import Operation
+from app.cli.seen_revisions import remember_revision, seen_revision
+from temi_client import ApiError, Operation, TemiClient
 
 app = typer.Typer()
 
 ExpectedRevision = Annotated[
     int | None,
-    typer.Option("--revision", min=1, help="Fail if the clustering is at another revision."),
+    typer.Option(
+        "--revision",
+        min=1,
+        help="Fail if the clustering is at another revision; default: the one you saw last.",
+    ),
 ]
+_WORDS = f"{__name__}.words"
+
+
+class _EditCommand(TyperCommand):
+    """Keeps the words of the command line, which the message of a conflict repeats."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[_WORDS] = list(args)
+        return super().parse_args(ctx, args)
 
 
 @app.command("operations")
@@ -23,23 +42,26 @@ def list_operations(
 ) -> None:
     """List the operations on a clustering, newest first."""
     with connect(ctx) as client:
+        revision = client.clustering(clustering_id).revision
         print_rows(
             client.operations(clustering_id),
             as_json,
             f"Operations on {clustering_id}",
-            [">revision", "kind", "arguments", ">images", "undone by", "time"],
+            [">revision", "kind", "arguments", ">images", "?undone by", "by", "time"],
             lambda o: (
                 o.revision,
                 o.kind,
                 f"revision {o.undoes}" if o.undoes else _arguments(o),
                 o.moved,
                 o.undone_by or "",
+                o.created_by or "",
                 format_time(o.created_at),
             ),
         )
+    remember_revision(clustering_id, revision)
 
 
-@app.command()
+@app.command(cls=_EditCommand)
 def rename(
     ctx: typer.Context,
     clustering_id: ClusteringId,
@@ -49,12 +71,17 @@ def rename(
     as_json: AsJson = False,
 ) -> None:
     """Rename a cluster."""
-    with connect(ctx) as client:
-        operation = client.rename_cluster(clustering_id, cluster, label, revision=revision)
-    _print_operation(operation, as_json)
+    _edit(
+        ctx,
+        clustering_id,
+        revision,
+        as_json,
+        lambda client, at: client.rename_cluster(clustering_id, cluster, label, revision=at),
+        lambda _client, _done: f"Cluster {cluster} is now {label!r}",
+    )
 
 
-@app.command()
+@app.command(cls=_EditCommand)
 def merge(
     ctx: typer.Context,
     clustering_id: ClusteringId,
@@ -69,14 +96,28 @@ def merge(
     """Merge clusters."""
     if len(clusters) < 2:
         raise typer.BadParameter("Pass at least two clusters.", param_hint="CLUSTERS")
-    with connect(ctx) as client:
-        operation = client.merge_clusters(
-            clustering_id, clusters, into=into, label=label, revision=revision
+
+    def describe(client: TemiClient, done: Operation) -> str:
+        kept = client.get_cluster(clustering_id, int(done.arguments["into"]))
+        gone = ", ".join(str(number) for number in clusters if number != kept.cluster_id)
+        return (
+            f"Merged {gone} into cluster {kept.cluster_id} ({kept.label!r}), "
+            f"which has {kept.size:,} images now"
         )
-    _print_operation(operation, as_json)
+
+    _edit(
+        ctx,
+        clustering_id,
+        revision,
+        as_json,
+        lambda client, at: client.merge_clusters(
+            clustering_id, clusters, into=into, label=label, revision=at
+        ),
+        describe,
+    )
 
 
-@app.command()
+@app.command(cls=_EditCommand)
 def split(
     ctx: typer.Context,
     clustering_id: ClusteringId,
@@ -87,14 +128,25 @@ def split(
     as_json: AsJson = False,
 ) -> None:
     """Split a cluster by the similarity of its images."""
-    with connect(ctx) as client:
-        operation = client.split_cluster(
-            clustering_id, cluster, parts=parts, seed=seed, revision=revision
-        )
-    _print_operation(operation, as_json)
+
+    def describe(client: TemiClient, done: Operation) -> str:
+        found = [client.get_cluster(clustering_id, n) for n in (cluster, *done.new_cluster_ids)]
+        sizes = ", ".join(f"{one.cluster_id} ({one.size:,} images)" for one in found)
+        return f"Split cluster {cluster} into {sizes}"
+
+    _edit(
+        ctx,
+        clustering_id,
+        revision,
+        as_json,
+        lambda client, at: client.split_cluster(
+            clustering_id, cluster, parts=parts, seed=seed, revision=at
+        ),
+        describe,
+    )
 
 
-@app.command()
+@app.command(cls=_EditCommand)
 def move(
     ctx: typer.Context,
     clustering_id: ClusteringId,
@@ -109,14 +161,21 @@ def move(
     """Move images to a cluster or to a new one; excluded images are included again."""
     if (to is None) == (to_new is None):
         raise typer.BadParameter("Pass either --to or --to-new.")
-    with connect(ctx) as client:
-        operation = client.move_images(
-            clustering_id, image_ids, cluster_id=to, new_cluster=to_new, revision=revision
-        )
-    _print_operation(operation, as_json)
+    _edit(
+        ctx,
+        clustering_id,
+        revision,
+        as_json,
+        lambda client, at: client.move_images(
+            clustering_id, image_ids, cluster_id=to, new_cluster=to_new, revision=at
+        ),
+        lambda _client, done: (
+            f"Moved {_images(done.moved)} to cluster {done.arguments['cluster_id']}"
+        ),
+    )
 
 
-@app.command()
+@app.command(cls=_EditCommand)
 def exclude(
     ctx: typer.Context,
     clustering_id: ClusteringId,
@@ -125,12 +184,17 @@ def exclude(
     as_json: AsJson = False,
 ) -> None:
     """Exclude images from a clustering; they stay in the dataset."""
-    with connect(ctx) as client:
-        operation = client.exclude_images(clustering_id, image_ids, revision=revision)
-    _print_operation(operation, as_json)
+    _edit(
+        ctx,
+        clustering_id,
+        revision,
+        as_json,
+        lambda client, at: client.exclude_images(clustering_id, image_ids, revision=at),
+        lambda _client, done: f"Excluded {_images(done.moved)}",
+    )
 
 
-@app.command()
+@app.command(cls=_EditCommand)
 def undo(
     ctx: typer.Context,
     clustering_id: ClusteringId,
@@ -138,19 +202,90 @@ def undo(
     as_json: AsJson = False,
 ) -> None:
     """Undo the latest operation that is not undone yet."""
-    with connect(ctx) as client:
-        operation = client.undo(clustering_id, revision=revision)
-    _print_operation(operation, as_json)
-
-
-def _print_operation(operation: Operation, as_json: bool) -> None:
-    if as_json:
-        return print_item(operation, as_json, "Operation")
-    new = f", new clusters {operation.new_cluster_ids}" if operation.new_cluster_ids else ""
-    return notices.print(
-        f"{operation.kind}: {operation.moved} images moved{new}; revision {operation.revision}",
-        markup=False,
+    _edit(
+        ctx,
+        clustering_id,
+        revision,
+        as_json,
+        lambda client, at: client.undo(clustering_id, revision=at),
+        lambda _client, done: f"Undid revision {done.undoes}: {_images(done.moved)} moved back",
     )
+
+
+def _edit(
+    ctx: typer.Context,
+    clustering_id: str,
+    revision: int | None,
+    as_json: bool,
+    operate: Callable[[TemiClient, int], Operation],
+    describe: Callable[[TemiClient, Operation], str],
+) -> None:
+    """Sends an operation with the revision that the user saw, and prints what it did."""
+    expected = revision or seen_revision(clustering_id)
+    if expected is None:
+        raise typer.BadParameter(
+            f"You have not seen {clustering_id} yet. Look at it first: "
+            f"temi clusterings clusters {clustering_id}"
+        )
+    with connect(ctx) as client:
+        try:
+            done = operate(client, expected)
+        except ApiError as error:
+            if error.code != "revision_stale":
+                raise
+            _report_conflict(ctx, client, clustering_id, expected)
+            raise typer.Exit(FAILED) from error
+        remember_revision(clustering_id, done.revision)
+        if as_json:
+            return print_item(done, as_json, "Operation")
+        text = f"{describe(client, done)}; revision {done.revision}"
+        notices.print(text, markup=False, soft_wrap=True)
+        for warning in done.warnings:
+            notices.print(f"Warning: {warning.detail}", markup=False, soft_wrap=True)
+        return None
+
+
+def _report_conflict(
+    ctx: typer.Context, client: TemiClient, clustering_id: str, expected: int
+) -> None:
+    """Prints what others have changed since; the same command works after that."""
+    current = client.clustering(clustering_id).revision
+    print_error(
+        f"Nothing was changed: {clustering_id} is at revision {current}, and you saw {expected}."
+    )
+    newer = takewhile(lambda one: one.revision > expected, client.operations(clustering_id))
+    for one in reversed(list(newer)):
+        notices.print(f"  {_summary(one)}", markup=False, soft_wrap=True)
+    if current > expected:
+        remember_revision(clustering_id, current)
+    clusters = f"temi clusterings clusters {clustering_id}"
+    notices.print(f"See the clusters: {clusters}", markup=False, soft_wrap=True)
+    notices.print(f"Then run it again: {_command(ctx)}", markup=False, soft_wrap=True)
+
+
+def _summary(one: Operation) -> str:
+    what = f"of revision {one.undoes}" if one.undoes else _arguments(one)
+    person = f", by {one.created_by}" if one.created_by else ""
+    return (
+        f"revision {one.revision}: {one.kind} {what}, {_images(one.moved)} moved{person}, "
+        f"{format_time(one.created_at)}"
+    )
+
+
+def _command(ctx: typer.Context) -> str:
+    """Returns the command line without its revision."""
+    words: list[str] = []
+    given = iter(ctx.meta[_WORDS])
+    for word in given:
+        if word == "--revision":
+            next(given, None)
+        elif not word.startswith("--revision="):
+            words.append(word)
+    return shlex.join(["temi", *ctx.command_path.split()[1:], *words])
+
+
+def _images(count: int) -> str:
+    return "1 image" if count == 1 else f"{count:,} images"
 
 
 def _arguments(operation: Operation) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from app.cli import clustering_operations
 from app.cli.connection import connect
 from app.cli.options import (
     AsJson,
@@ -25,10 +26,12 @@ from app.cli.output import (
     print_rows,
     write_bytes,
 )
+from app.cli.seen_revisions import remember_revision, seen_revision
 from app.cli.tables import print_clusters
-from temi_client import ImageOrder, PlotName
+from temi_client import ImageOrder, PlotName, TemiClient
 
 app = typer.Typer(no_args_is_help=True, help="Show and edit clusterings.")
+app.add_typer(clustering_operations.app)
 
 Sort = Annotated[ImageOrder, typer.Option(help="Order of the images.")]
 Excluded = Annotated[
@@ -47,10 +50,10 @@ def list_clusterings(
             client.clusterings(dataset_id=dataset_id),
             as_json,
             "Clusterings",
-            ["id", "model", ">clusters", ">images", ">revision", "dataset", "created"],
+            ["id", "model", ">clusters", ">images", "?>revision", "?created", "?dataset"],
             lambda c: (
                 *(c.id, f"{c.model.name}/versions/{c.model.version}", c.n_clusters),
-                *(c.image_count, c.revision, c.dataset_id, format_time(c.created_at)),
+                *(c.image_count, c.revision, format_time(c.created_at), c.dataset_id),
             ),
         )
 
@@ -59,15 +62,19 @@ def list_clusterings(
 def show(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False) -> None:
     """Show a clustering."""
     with connect(ctx) as client:
-        print_item(client.clustering(clustering_id), as_json, f"Clustering {clustering_id}")
+        found = client.clustering(clustering_id)
+    print_item(found, as_json, f"Clustering {clustering_id}")
+    remember_revision(clustering_id, found.revision)
 
 
 @app.command("clusters")
 def list_clusters(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False) -> None:
     """List the clusters of a clustering with their most representative images."""
     with connect(ctx) as client:
+        revision = client.clustering(clustering_id).revision  # before, not to miss an edit
         found = client.clusters(clustering_id)
         print_json(found) if as_json else print_clusters(found)
+    remember_revision(clustering_id, revision)
 
 
 @app.command("cluster")
@@ -76,6 +83,7 @@ def show_cluster(
 ) -> None:
     """Show a cluster."""
     with connect(ctx) as client:
+        _remember_first(client, clustering_id)
         found = client.get_cluster(clustering_id, cluster)
         print_item(found, as_json, f"Cluster {cluster} of {clustering_id}")
 
@@ -91,6 +99,7 @@ def list_images(
 ) -> None:
     """List the images of a cluster, by default the most representative first."""
     with connect(ctx) as client:
+        _remember_first(client, clustering_id)
         print_rows(
             islice(client.cluster_images(clustering_id, cluster, sort=sort), limit),
             as_json,
@@ -114,6 +123,7 @@ def list_assignments(
 ) -> None:
     """List the cluster of every image of a clustering."""
     with connect(ctx) as client:
+        _remember_first(client, clustering_id)
         print_rows(
             islice(client.assignments(clustering_id, cluster, excluded=excluded), limit),
             as_json,
@@ -173,6 +183,15 @@ def plot(
 def delete(ctx: typer.Context, clustering_id: ClusteringId, yes: Yes = False) -> None:
     """Delete a clustering with its history and exports."""
     with connect(ctx) as client:
-        confirm(f"Delete {clustering_id}, its history and its exports?", yes)
+        found = client.clustering(clustering_id)
+        dataset = client.dataset(found.dataset_id)
+        what = f"the clustering of dataset {dataset.name} with {found.image_count:,} images"
+        confirm(f"Delete {what}, its {found.revision - 1:,} edits and its exports?", yes)
         client.delete_clustering(clustering_id)
-    notices.print(f"Deleted {clustering_id}")
+    notices.print(f"Deleted {what} ({clustering_id})", markup=False)
+
+
+def _remember_first(client: TemiClient, clustering_id: str) -> None:
+    """For a view of a part: after it, the user has not seen what changed in the other parts."""
+    if seen_revision(clustering_id) is None:
+        remember_revision(clustering_id, client.clustering(clustering_id).revision)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli import current_clustering, dataset_ingest, references
 from app.cli.connection import connect
 from app.cli.options import (
     AsJson,
@@ -23,6 +24,8 @@ from app.cli.progress import transfer_progress
 from temi_client import DuplicateKind, LabelFormat
 
 app = typer.Typer(no_args_is_help=True, help="Create and manage datasets of images.")
+app.add_typer(dataset_ingest.app)
+app.add_typer(current_clustering.app)
 
 Format = Annotated[
     LabelFormat | None,
@@ -43,7 +46,7 @@ def list_datasets(ctx: typer.Context, as_json: AsJson = False) -> None:
             client.datasets(),
             as_json,
             "Datasets",
-            ["id", "name", "status", ">images", ">issues", ">skipped", "created"],
+            ["id", "name", "status", ">images", "?>issues", "?>skipped", "?created"],
             lambda d: (
                 *(d.id, d.name, d.status, d.image_count, d.issue_count, d.skipped_count),
                 format_time(d.created_at),
@@ -74,9 +77,11 @@ def rename(
 def delete(ctx: typer.Context, dataset_id: DatasetId, yes: Yes = False) -> None:
     """Delete a dataset with its images, clusterings and exports."""
     with connect(ctx) as client:
-        confirm(f"Delete {dataset_id} and everything made from it?", yes)
+        dataset = client.dataset(dataset_id)
+        what = f"dataset {dataset.name} with {dataset.image_count:,} images"
+        confirm(f"Delete {what}, and all clusterings and exports of it?", yes)
         client.delete_dataset(dataset_id)
-    notices.print(f"Deleted {dataset_id}")
+    notices.print(f"Deleted {what} ({dataset_id})", markup=False)
 
 
 @app.command("delete-images")
@@ -89,7 +94,9 @@ def delete_images(
 ) -> None:
     """Delete images from a dataset, all or none of them."""
     with connect(ctx) as client:
-        confirm(f"Delete {len(image_ids)} images from {dataset_id}?", yes)
+        dataset = client.dataset(dataset_id)
+        count = f"{len(image_ids):,} of {dataset.image_count:,} images"
+        confirm(f"Delete {count} from dataset {dataset.name}?", yes)
         dataset = client.delete_images(dataset_id, image_ids)
     print_item(dataset, as_json, f"Dataset {dataset_id}")
 
@@ -104,7 +111,7 @@ def list_images(
             islice(client.images(dataset_id), limit),
             as_json,
             f"Images of {dataset_id}",
-            ["id", "name", "size", "format", ">bytes", "label"],
+            ["id", "name", "?size", "?format", "?>bytes", "?label"],
             lambda i: (
                 *(i.id, i.name, f"{i.width} x {i.height}", i.format, format_bytes(i.bytes)),
                 i.label or "",
@@ -157,7 +164,14 @@ def labels(
     dataset_id: DatasetId,
     format: Format = None,
     out: Out = None,
-    clustering: Annotated[str | None, typer.Option(help="Default: the newest clustering.")] = None,
+    clustering: Annotated[
+        str | None,
+        typer.Option(
+            help="Default: the newest clustering.",
+            callback=references.clustering_id,
+            autocompletion=references.complete_clusterings,
+        ),
+    ] = None,
     revision: Revision = None,
     min_probability: MinProbability = None,
     cluster_ids: OnlyClusters = None,

@@ -131,7 +131,7 @@ def _show(client: TemiClient, job: Job, held_back: Path) -> None:
             clustering.model.name, files, version=clustering.model.version, top_k=1
         )
     by_name = {found.image: truth[PurePosixPath(found.image).name] for found in predictions.data}
-    print_predictions(predictions, by_name, majority)
+    print_predictions(predictions.data, predictions.model, by_name, majority)
 
 
 def _majority_groups(client: TemiClient, clustering_id: str) -> dict[int, str]:

@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
 from app.cli.exposure import has_key
 from app.cli.options import AsJson
-from app.cli.output import results
+from app.cli.output import print_table
 from app.core.platform.settings import GiB, Settings, get_settings
 
 _PACKAGES = {
@@ -46,7 +44,8 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps([asdict(check) for check in checks], indent=2))
     else:
-        _print(checks)
+        rows = [("ok" if one.ok else "no", one.name, one.found, one.hint) for one in checks]
+        print_table("temi doctor", ["ok", "check", "found", "hint"], rows)
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
 
@@ -127,13 +126,3 @@ def _has_key(settings: Settings) -> bool:
         return has_key(settings)
     except OperationalError:
         return False  # the check of the database reports the failure
-
-
-def _print(checks: list[DoctorCheck]) -> None:
-    table = Table(title="temi doctor", title_justify="left")
-    for column in ("", "check", "found", "hint"):
-        table.add_column(column, overflow="fold")
-    for check in checks:
-        mark = "[green]ok[/]" if check.ok else "[red]no[/]"
-        table.add_row(mark, check.name, escape(check.found), escape(check.hint))
-    results.print(table)

@@ -1,10 +1,6 @@
-"""Exit codes, and the conversion of exceptions to a message on stderr and an exit code."""
+"""Exit codes, and the messages of errors on stderr."""
 
-from typing import Any
-
-import typer
 from rich.markup import escape
-from typer.core import TyperGroup
 
 from app.cli.output import notices
 from temi_client import ApiError, ServiceUnreachable, TemiClientError, UploadInterrupted
@@ -15,7 +11,6 @@ UNREACHABLE = 3
 INTERRUPTED = 130
 
 _HINTS = {
-    "revision_stale": "The clustering has changed since that revision. Check it and try again.",
     "dataset_in_use": "Wait for its jobs or cancel them: temi jobs list --dataset DATASET",
     "version_in_use": "List its aliases and jobs: temi models show NAME, temi jobs list",
     "unauthorized": "Set TEMI_API_KEY, or pass the key before the command: temi --api-key KEY ...",
@@ -26,30 +21,28 @@ _HINTS = {
 }
 
 
-class ErrorReportingGroup(TyperGroup):
-    """Ends every command with a message and an exit code instead of a traceback."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except ServiceUnreachable as error:
+def report_error(error: BaseException) -> int | None:
+    """Prints an error that a user can understand, and returns the exit code; None for others."""
+    match error:
+        case ServiceUnreachable():
             print_error(str(error))
             _print_unreachable_hint(error)
-            raise typer.Exit(UNREACHABLE) from error
-        except ApiError as error:
+            return UNREACHABLE
+        case ApiError():
             print_error(str(error))
             _print_details(error)
-            raise typer.Exit(FAILED) from error
-        except (TemiClientError, OSError) as error:  # a failed job, a damaged or unwritable file
+            return FAILED
+        case TemiClientError() | OSError():  # a failed job, a damaged or unwritable file
             print_error(str(error))
-            raise typer.Exit(FAILED) from error
-        except KeyboardInterrupt:
+            return FAILED
+        case KeyboardInterrupt():
             notices.print("Interrupted")
-            raise typer.Exit(INTERRUPTED) from None
+            return INTERRUPTED
+    return None
 
 
 def print_error(message: str) -> None:
-    notices.print(f"[red]error[/] {escape(message)}")
+    notices.print(f"[red]error[/] {escape(message)}", soft_wrap=True)
 
 
 def _print_unreachable_hint(error: ServiceUnreachable) -> None:

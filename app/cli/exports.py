@@ -37,10 +37,10 @@ def list_exports(
             client.exports(clustering_id=clustering_id),
             as_json,
             "Exports",
-            ["id", "format", "file", ">images", ">size", ">revision", "clustering", "created"],
+            ["id", "format", "file", "?>images", "?>size", "?>revision", "?created", "?clustering"],
             lambda e: (
                 *(e.id, e.format, e.filename, e.image_count, format_bytes(e.bytes)),
-                *(e.revision, e.clustering_id, format_time(e.created_at)),
+                *(e.revision, format_time(e.created_at), e.clustering_id),
             ),
         )
 
@@ -104,9 +104,11 @@ def download(ctx: typer.Context, export_id: ExportId, out: OutFileOrFolder = Non
 def delete(ctx: typer.Context, export_id: ExportId, yes: Yes = False) -> None:
     """Delete an export and its file."""
     with connect(ctx) as client:
-        confirm(f"Delete {export_id}?", yes)
+        export = client.get_export(export_id)
+        what = f"export {export.filename} with {export.image_count:,} images"
+        confirm(f"Delete {what}?", yes)
         client.delete_export(export_id)
-    notices.print(f"Deleted {export_id}")
+    notices.print(f"Deleted {what} ({export_id})", markup=False)
 
 
 def _download(client: TemiClient, export_id: str, out: Path | None) -> None:

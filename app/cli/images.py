@@ -69,7 +69,7 @@ def thumbnail(
 def delete(ctx: typer.Context, image_ids: ImageIds, yes: Yes = False) -> None:
     """Delete images from their datasets."""
     with connect(ctx) as client:
-        confirm(f"Delete {len(image_ids)} images?", yes)
+        confirm(f"Delete {len(image_ids):,} images ({client.image(image_ids[0]).name} ...)?", yes)
         for image_id in image_ids:
             client.delete_image(image_id)
             notices.print(f"Deleted {image_id}")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli import references
 from app.cli.connection import connect
 from app.cli.options import (
     AsJson,
@@ -108,7 +109,13 @@ def finetune(
     ctx: typer.Context,
     model: ModelReference,
     dataset_id: Annotated[
-        str | None, typer.Option("--dataset", help="Default: the dataset of the model.")
+        str | None,
+        typer.Option(
+            "--dataset",
+            help="Default: the dataset of the model.",
+            callback=references.dataset_id,
+            autocompletion=references.complete_datasets,
+        ),
     ] = None,
     model_name: ModelName = None,
     steps: Steps = None,

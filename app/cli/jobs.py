@@ -5,13 +5,16 @@ from typing import Annotated
 
 import typer
 
+from app.cli import job_start
 from app.cli.connection import connect
+from app.cli.job_report import print_result, print_state
 from app.cli.options import AsJson, JobId, Limit, OfDataset, OutFile, Wait, Yes, confirm
 from app.cli.output import format_time, notices, print_item, print_rows, print_saved
 from app.cli.progress import report_job, show_progress, transfer_progress
 from temi_client import JobStatus
 
 app = typer.Typer(no_args_is_help=True, help="Start and manage jobs.")
+app.add_typer(job_start.app, name="start")
 
 
 @app.command("list")
@@ -28,33 +31,48 @@ def list_jobs(
             islice(client.jobs(status=status, dataset_id=dataset_id), limit),
             as_json,
             "Jobs",
-            ["id", "kind", "status", "progress", "dataset", "created"],
+            ["id", "kind", "status", "?progress", "?created", "?dataset"],
             lambda job: (
                 job.id,
                 job.kind,
                 job.status,
                 f"{job.progress.stage or ''} {job.progress.completed}/{job.progress.total}",
-                job.dataset_id,
                 format_time(job.created_at),
+                job.dataset_id or "",
             ),
         )
 
 
 @app.command("show")
-def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
-    """Show a job."""
+def show(
+    ctx: typer.Context,
+    job_id: JobId,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print the configuration and all figures, too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a job and what came out of it."""
     with connect(ctx) as client:
-        print_item(client.job(job_id), as_json, f"Job {job_id}")
+        job = client.job(job_id)
+        if as_json or verbose:
+            return print_item(job, as_json, f"Job {job_id}")
+        print_state(job)
+        if job.status == "succeeded":
+            print_result(client, job)
+        return None
 
 
+@app.command("wait", hidden=True)
 @app.command("watch")
 def watch(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
     """Watch a job until it ends; exit with 1 if it does not succeed."""
     with connect(ctx) as client:
         job = show_progress(client.watch(job_id))
-    if as_json:
-        print_item(job, as_json, f"Job {job_id}")
-    notices.print(f"{job.id} succeeded")
+        if as_json:
+            return print_item(job, as_json, f"Job {job_id}")
+        notices.print(f"{job.id} succeeded")
+        return print_result(client, job)
 
 
 @app.command("cancel")
@@ -78,9 +96,11 @@ def retry(ctx: typer.Context, job_id: JobId, wait: Wait = False, as_json: AsJson
 def delete(ctx: typer.Context, job_id: JobId, yes: Yes = False) -> None:
     """Delete a finished job; its results stay."""
     with connect(ctx) as client:
-        confirm(f"Delete {job_id}?", yes)
+        job = client.job(job_id)
+        what = f"the {job.kind} job of {format_time(job.created_at)}"
+        confirm(f"Delete {what}, with its log and curves? Its results stay.", yes)
         client.delete_job(job_id)
-    notices.print(f"Deleted {job_id}")
+    notices.print(f"Deleted {what} ({job_id})", markup=False)
 
 
 @app.command("logs")

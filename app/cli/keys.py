@@ -1,6 +1,6 @@
 """`temi keys`: works on the database, because the API needs a key to create one."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from app.cli.options import AsJson
 from app.cli.output import format_bytes, format_time, notices, print_rows
 from app.core.platform.actor import DEFAULT_TENANT, SCOPES
 from temi_client import Key
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
 
 app = typer.Typer(no_args_is_help=True, help="Manage API keys, in the database.")
 _GB = 1_000_000_000
@@ -76,7 +79,7 @@ def list_keys(
         keys,
         as_json,
         "Keys",
-        ["id", "tenant", "name", "scopes", ">per minute", ">storage", "expires", "revoked"],
+        ["id", "?tenant", "name", "scopes", "?>per minute", "?>storage", "?expires", "?revoked"],
         lambda key: (
             *(key.id, key.tenant, key.name, ", ".join(key.scopes), key.requests_per_minute or "-"),
             "-" if key.storage_bytes is None else format_bytes(key.storage_bytes),
@@ -86,10 +89,32 @@ def list_keys(
 
 
 @app.command("revoke")
-def revoke(key_id: Annotated[str, typer.Argument(metavar="KEY")]) -> None:
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="KEY", help="Id, or name if it is unique.")],
+) -> None:
     """Revoke an API key; running services refuse it within seconds."""
     from app.core.access.keys import revoke_key
 
     with open_runtime() as runtime, runtime.db.write() as session:
-        key = revoke_key(session, key_id)
+        key = revoke_key(session, _resolve(session, key_id))
     notices.print(f"Revoked {key.id} ({key.name})", markup=False)
+
+
+def _resolve(session: "Session", reference: str) -> str:
+    """Returns the id of the one active key with this name, or the reference if it is an id."""
+    from sqlalchemy import select
+
+    from app.core.platform.tables import ApiKey
+
+    if reference.startswith("key_"):
+        return reference
+    query = select(ApiKey).where(ApiKey.name == reference, ApiKey.revoked_at.is_(None))
+    found = session.scalars(query.order_by(ApiKey.id)).all()
+    if len(found) == 1:
+        return found[0].id
+    if not found:
+        raise typer.BadParameter(f"There is no active key {reference!r}. See: temi keys list")
+    known = [f"  {key.id}  tenant {key.tenant}" for key in found]
+    raise typer.BadParameter(
+        "\n".join([f"{len(found)} keys have the name {reference!r}. Pass an id:", *known])
+    )

@@ -1,143 +1,126 @@
-"""`temi cluster --local`: clusters a folder in this process, without a service."""
+"""`temi cluster --local`: clusters images in this process, as the service would, without one."""
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+import torch
 import typer
 
 from app.cli.errors import FAILED, print_error
+from app.cli.local_images import LocalImages, is_local_source
 from app.cli.output import notices, percent, print_table, results, write_labels
 from app.cli.progress import StageProgress
+from app.cli.tables import print_scores
+from app.core.platform.errors import ServiceError
+from app.core.platform.settings import Settings, get_settings
+from temi import TemiError, TrainConfig, Trainer, embed_images, load_backbone, mine_neighbors
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    from PIL import Image
-
-    Features = npt.NDArray[np.float32]
+    from temi_client import LabelsFrom
 
 _STEPS_PER_UPDATE = 20
 _SHOWN_REJECTS = 20
 
-
-class FolderImages:
-    """The images of a folder, decoded on demand; unreadable files are recorded and skipped."""
-
-    def __init__(self, folder: Path, files: list[Path]) -> None:
-        self._folder = folder
-        self._files = files
-        self.rejected: dict[int, tuple[str, str, str]] = {}  # name, code, detail
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the readable images; complete after all were decoded."""
-        return [self._name(i) for i in range(len(self)) if i not in self.rejected]
-
-    def readers(self, at_least: int) -> "Iterator[Callable[[], Image.Image]]":
-        """Yields a function per image that decodes it, at least as large as the backbone needs."""
-        from app.core.datasets.images import decode_image
-
-        def read(path: Path) -> "Image.Image":
-            return decode_image(path.read_bytes(), at_least=at_least).image
-
-        return (partial(read, path) for path in self._files)
-
-    def reject(self, position: int, error: Exception) -> None:
-        from app.core.platform.errors import ImageRejected
-
-        if isinstance(error, ImageRejected):
-            self.rejected[position] = (self._name(position), error.code, error.detail)
-        elif isinstance(error, OSError):
-            self.rejected[position] = (self._name(position), "file_unreadable", str(error))
-        else:
-            raise error
-
-    def _name(self, position: int) -> str:
-        return self._files[position].relative_to(self._folder).as_posix()
+Features = npt.NDArray[np.float32]
 
 
-def cluster_folder(folder: Path, backbone: str, settings: Mapping[str, Any], out: Path) -> None:
+def cluster_images(
+    source: Path,
+    name: str,
+    backbone: str,
+    settings: Mapping[str, Any],
+    labels_from: "LabelsFrom",
+    out: Path,
+) -> None:
     """Embeds, mines and trains; writes a CSV file with one row per image."""
-    from temi import TemiError, TrainConfig
-
-    images = FolderImages(folder, list_files(folder, out))
+    if not is_local_source(source):
+        message = f"{source} is neither a folder nor a zip or tar archive."
+        raise typer.BadParameter(message, param_hint="FOLDER")
+    images: LocalImages | None = None
     try:
+        images = LocalImages(source, get_settings(), labels_from, leave_out=out)
         config = TrainConfig.for_recipe(**settings)
+        torch.set_num_threads(get_settings().threads)
         with StageProgress() as progress:
-            features = _embed(backbone, images, progress)
-            probabilities = _train(features, config, progress)
-    except TemiError as error:
-        _list_rejected(images)
+            features = _embed(backbone, images, get_settings(), progress)
+            trainer = _train(features, config, get_settings(), progress)
+    except (TemiError, ServiceError) as error:
+        if images is not None:
+            _list_rejected(images)
         print_error(str(error))
         raise typer.Exit(FAILED) from error
+    probabilities = trainer.finish().predict_proba(features)  # (N, C)
+    _report(name, images, features, probabilities, config, out)
+    if not trainer.settled:
+        notices.print(
+            f"[yellow]Not settled:[/] the assignments still changed when training ended after "
+            f"{trainer.step:,} steps. More steps may give better clusters: "
+            f"--steps {2 * trainer.step}"
+        )
+
+
+def _report(
+    name: str,
+    images: LocalImages,
+    features: Features,
+    probabilities: Features,
+    config: TrainConfig,
+    out: Path,
+) -> None:
     cluster_ids = probabilities.argmax(1)  # (N,)
     confidence = probabilities.max(1)  # (N,)
-    names = images.names
+    members = images.readable
+    names = [member.name for member in members]
     rows = zip(names, cluster_ids.tolist(), confidence.tolist(), strict=True)
     write_labels(out, rows)
-    _print_clusters(config.n_clusters, names, cluster_ids, confidence)
+    _print_clusters(name, config.n_clusters, names, cluster_ids, confidence)
+    _print_scores([member.label for member in members], features, cluster_ids, config)
     _list_rejected(images)
-    results.print(f"Labels of {len(names)} images written to {out}", markup=False)
+    results.print(f"Labels of {len(names):,} images written to {out}", markup=False)
     results.print("To name the clusters and label new images, start a service: temi serve")
 
 
-def list_files(folder: Path, out: Path) -> list[Path]:
-    """Returns all files but hidden ones and the output file, in a fixed order."""
-    return [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-        and path.resolve() != out.resolve()
-    ]
-
-
-def _embed(name: str, images: FolderImages, progress: StageProgress) -> "Features":
-    import numpy as np
-
-    from app.core.platform.settings import get_settings
-    from temi import TemiError, embed_images, load_backbone
-
-    total = len(images)
+def _embed(name: str, images: LocalImages, settings: Settings, progress: StageProgress) -> Features:
     progress.update("load", 0, 0)
-    backbone = load_backbone(name, weights_dir=get_settings().weights_dir)
-    progress.update("embed", 0, total)
+    backbone = load_backbone(name, weights_dir=settings.weights_dir, device=settings.device)
+    progress.update("embed", 0, images.total)
     blocks: list[Features] = []
-    readers = images.readers(backbone.preprocessing.decode_side)
-    for block in embed_images(backbone, readers, on_error=images.reject):
+    readers = images.readers(backbone.preprocessing.square)
+    for block in embed_images(backbone, readers, threads=settings.threads, on_error=images.reject):
         blocks.append(block)
-        progress.update("embed", sum(map(len, blocks)) + len(images.rejected), total)
+        progress.update("embed", sum(map(len, blocks)) + len(images.rejected), images.total)
     if not blocks:
-        raise TemiError(f"no readable image among {total} files")
+        raise TemiError(f"no readable image among {len(images.rejected):,} files")
     return np.concatenate(blocks)  # (N, D)
 
 
-def _train(features: "Features", config: Any, progress: StageProgress) -> "Features":
-    from temi import Trainer, mine_neighbors
-
+def _train(
+    features: Features, config: TrainConfig, settings: Settings, progress: StageProgress
+) -> Trainer:
     config = config.resolve(len(features))
+    assert config.n_neighbors is not None  # resolved
     neighbors = mine_neighbors(
         features,
         config.n_neighbors,
+        memory_bytes=settings.mine_bytes,
         progress=lambda done, total: progress.update("mine", done, total),
     )
-    trainer = Trainer(features, neighbors.ids, config)
+    trainer = Trainer(features, neighbors.ids, config, device=settings.device)
     while not trainer.done:
         trainer.run(_STEPS_PER_UPDATE)
         progress.update("train", trainer.step, trainer.total_steps)
-    return trainer.finish().predict_proba(features)  # (N, C)
+    return trainer
 
 
 def _print_clusters(
+    title: str,
     n_clusters: int,
     names: list[str],
-    cluster_ids: "npt.NDArray[np.int64]",
-    confidence: "Features",
+    cluster_ids: npt.NDArray[np.int64],
+    confidence: Features,
 ) -> None:
     rows = []
     for cluster_id in range(n_clusters):
@@ -146,10 +129,27 @@ def _print_clusters(
         mean = float(confidence[members].mean()) if members else None
         examples = ", ".join(names[index] for index in members[:3])
         rows.append((cluster_id, len(members), percent(mean), examples))
-    print_table("Clusters", [">id", ">images", ">mean prob.", "most representative"], rows)
+    columns = [">id", ">images", ">mean prob.", "most representative"]
+    print_table(f"Clusters of {title}", columns, rows, titled=True)
 
 
-def _list_rejected(images: FolderImages) -> None:
+def _print_scores(
+    labels: list[str | None],
+    features: Features,
+    cluster_ids: npt.NDArray[np.int64],
+    config: TrainConfig,
+) -> None:
+    if not any(labels):
+        return
+    from temi.analysis.kmeans import kmeans
+    from temi.analysis.metrics import evaluate
+
+    baseline = kmeans(features, config.n_clusters, seed=config.seed)
+    found = {"temi": evaluate(labels, cluster_ids), "kmeans": evaluate(labels, baseline)}
+    print_scores({method: scores.as_dict() for method, scores in found.items()})
+
+
+def _list_rejected(images: LocalImages) -> None:
     if not images.rejected:
         return
     notices.print(f"[yellow]{len(images.rejected)} files were skipped:[/]")

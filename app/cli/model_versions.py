@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from app.cli import references
 from app.cli.connection import connect, connect_for_transfer
-from app.cli.models import Alias, Name, VersionNumber
-from app.cli.options import AsJson, OutFileOrFolder, Yes, confirm
+from app.cli.options import Alias, AsJson, Name, OutFileOrFolder, VersionNumber, Yes, confirm
 from app.cli.output import format_time, notices, print_item, print_rows, print_saved
 from app.cli.progress import transfer_progress
 from app.cli.tables import print_comparison
@@ -48,8 +48,10 @@ def delete(
     yes: Yes = False,
 ) -> None:
     """Delete a model or one of its versions."""
-    what = f"{name}, all versions" if version is None else f"version {version} of {name}"
     with connect(ctx) as client:
+        count = sum(1 for _ in client.model_versions(name))
+        what = f"version {version} of {count:,}" if version else f"all {count:,} versions"
+        what += f" of model {name}"
         confirm(f"Delete {what}?", yes)
         if version is None:
             client.delete_model(name)
@@ -67,7 +69,9 @@ def compare(
     dataset: Annotated[
         str | None,
         typer.Option(
-            help="Dataset that both versions have clustered; needed if there are several."
+            help="Dataset that both versions have clustered; needed if there are several.",
+            callback=references.dataset_id,
+            autocompletion=references.complete_datasets,
         ),
     ] = None,
     as_json: AsJson = False,

@@ -1,19 +1,15 @@
 """`temi models`: models and aliases."""
 
-from typing import Annotated
-
 import typer
 
+from app.cli import model_versions
 from app.cli.connection import connect
-from app.cli.options import AsJson
+from app.cli.options import Alias, AsJson, Name, VersionNumber
 from app.cli.output import format_time, notices, print_item, print_json, print_table
 from temi_client import Model
 
-Name = Annotated[str, typer.Argument(metavar="NAME")]
-Alias = Annotated[str, typer.Argument(metavar="ALIAS")]
-VersionNumber = Annotated[int, typer.Argument(metavar="VERSION", min=1)]
-
 app = typer.Typer(invoke_without_command=True, help="List models and manage their versions.")
+app.add_typer(model_versions.app)
 
 
 @app.callback()

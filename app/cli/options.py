@@ -1,10 +1,12 @@
 """Options and arguments that several commands share."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from app.cli import references
 from temi import config
 from temi_client import ExportFormat, LabelsFrom
 
@@ -18,19 +20,78 @@ OutFileOrFolder = Annotated[
     typer.Option("--out", "-o", help="File or folder to write to; default: this folder."),
 ]
 
-DatasetId = Annotated[str, typer.Argument(metavar="DATASET")]
+DatasetId = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET",
+        help="Id, name or @last.",
+        callback=references.dataset_id,
+        autocompletion=references.complete_datasets,
+    ),
+]
 ImageId = Annotated[str, typer.Argument(metavar="IMAGE")]
 ImageIds = Annotated[list[str], typer.Argument(metavar="IMAGES")]
-JobId = Annotated[str, typer.Argument(metavar="JOB")]
-ClusteringId = Annotated[str, typer.Argument(metavar="CLUSTERING")]
-ClusterId = Annotated[int, typer.Argument(metavar="CLUSTER", min=0)]
-ExportId = Annotated[str, typer.Argument(metavar="EXPORT")]
-ModelReference = Annotated[
-    str, typer.Argument(metavar="MODEL", help="NAME, NAME@ALIAS or NAME/versions/N")
+JobId = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB",
+        help="Id or @last.",
+        callback=references.job_id,
+        autocompletion=references.complete_jobs,
+    ),
 ]
+ClusteringId = Annotated[
+    str,
+    typer.Argument(
+        metavar="CLUSTERING",
+        help="Id, name of the dataset or model, or @last.",
+        callback=references.clustering_id,
+        autocompletion=references.complete_clusterings,
+    ),
+]
+ClusterId = Annotated[int, typer.Argument(metavar="CLUSTER", min=0)]
+ExportId = Annotated[
+    str,
+    typer.Argument(metavar="EXPORT", help="Id, file name or @last.", callback=references.export_id),
+]
+ModelReference = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="NAME, NAME@ALIAS, NAME/versions/N or @last.",
+        callback=references.model_name,
+        autocompletion=references.complete_models,
+    ),
+]
+Name = Annotated[  # of a model
+    str,
+    typer.Argument(
+        metavar="NAME",
+        callback=references.model_name,
+        autocompletion=references.complete_models,
+    ),
+]
+Alias = Annotated[str, typer.Argument(metavar="ALIAS")]
+VersionNumber = Annotated[int, typer.Argument(metavar="VERSION", min=1)]
 
-OfDataset = Annotated[str | None, typer.Option("--dataset", help="Only of this dataset.")]
-OfClustering = Annotated[str | None, typer.Option("--clustering", help="Only of this clustering.")]
+OfDataset = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        help="Only of this dataset.",
+        callback=references.dataset_id,
+        autocompletion=references.complete_datasets,
+    ),
+]
+OfClustering = Annotated[
+    str | None,
+    typer.Option(
+        "--clustering",
+        help="Only of this clustering.",
+        callback=references.clustering_id,
+        autocompletion=references.complete_clusterings,
+    ),
+]
 Revision = Annotated[
     int | None, typer.Option(min=1, help="Revision of the clustering; default: the current one.")
 ]
@@ -94,5 +155,8 @@ Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the random number
 
 def confirm(question: str, yes: bool) -> None:
     """Asks before a deletion, unless `--yes` was given; exits with 1 if the answer is no."""
-    if not yes:
-        typer.confirm(question, abort=True, err=True)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("There is no terminal to ask on.", param_hint="--yes")
+    typer.confirm(question, abort=True, err=True)

@@ -12,9 +12,8 @@ from typing import IO, Any, TypeVar
 
 from pydantic import BaseModel
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from app.cli.layout import print_block, print_fitted, print_plain
 from app.core.platform.processes import users_umask
 
 results = Console(highlight=False)
@@ -50,24 +49,29 @@ def print_item(item: BaseModel, as_json: bool, title: str) -> None:
     if as_json:
         print(json.dumps(item.model_dump(mode="json"), indent=2, ensure_ascii=False))
         return
-    rows = ((name, _cell(getattr(item, name))) for name in type(item).model_fields)
-    print_table(title, ["field", "value"], rows)
+    print_fields(title, ((name, _cell(getattr(item, name))) for name in type(item).model_fields))
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Prints a table; columns whose name starts with `>` are right-aligned."""
-    table = Table(title=escape(title), title_justify="left")
-    for column in columns:
-        right = column.startswith(">")
-        table.add_column(
-            column.removeprefix(">"),
-            justify="right" if right else "left",
-            overflow="fold",
-            no_wrap=column == "id",  # users copy it
-        )
-    for row in rows:
-        table.add_row(*(escape(str(cell)) for cell in row))
-    results.print(table)
+def print_fields(title: str, fields: Iterable[tuple[str, object]]) -> None:
+    """Prints one line per field."""
+    if not results.is_terminal:
+        return print_plain(["field", "value"], fields)
+    results.print(title, style="italic", markup=False)
+    return print_block(results, fields)
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, titled: bool = False
+) -> None:
+    """Prints a table; `layout.Column` explains the marks of columns.
+
+    `titled` prints the title in a pipe, too: for one of several tables.
+    """
+    if results.is_terminal:
+        return print_fitted(results, title, columns, rows)
+    if titled:
+        print(title)
+    return print_plain(columns, rows)
 
 
 def percent(value: float | None) -> str:
@@ -93,20 +97,21 @@ def print_saved(path: Path) -> None:
 
 def write_labels(path: Path, rows: Iterable[tuple[str, int, float]]) -> None:
     """Writes a CSV file atomically."""
-    with _atomic_write(path) as file:
+    with atomic_write(path) as file:
         writer = csv.writer(file)
         writer.writerow(["file", "cluster", "probability"])
         writer.writerows((name, number, f"{sure:.4f}") for name, number, sure in rows)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    with _atomic_write(path, binary=True) as file:
+    with atomic_write(path, binary=True) as file:
         file.write(content)
     print_saved(path)
 
 
 @contextmanager
-def _atomic_write(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
+def atomic_write(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
+    """Yields a file that replaces `path` when the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     text: dict[str, Any] = {} if binary else {"newline": "", "encoding": "utf-8"}
@@ -126,11 +131,15 @@ def _json(item: BaseModel) -> str:
     return json.dumps(item.model_dump(mode="json"), ensure_ascii=False)
 
 
+def _as_dict(item: BaseModel) -> dict[str, Any]:
+    return item.model_dump(mode="json")
+
+
 def _cell(value: object) -> str:
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, BaseModel):
         return _json(value)
     if isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, default=_as_dict)
     return "" if value is None else str(value)

@@ -20,6 +20,7 @@ from rich.progress import (
 )
 
 from app.cli.errors import INTERRUPTED
+from app.cli.job_report import print_result
 from app.cli.output import notices, print_item
 from temi_client import Job, JobFailed, TemiClient
 from temi_client import Progress as ProgressCallback
@@ -136,12 +137,17 @@ def wait_for_job(client: TemiClient, job: Job) -> Job:
 
 
 def report_job(client: TemiClient, job: Job, wait: bool, as_json: bool) -> None:
-    """Prints a job that the command has started, after waiting for it if `wait` is set."""
+    """Prints a job that the command has started, or with `wait` what came out of it."""
     if wait:
         job = wait_for_job(client, job)
     else:
-        notices.print(f"Watch it with: temi jobs watch {job.id}")
-    print_item(job, as_json, f"Job {job.id}")
+        notices.print(f"Started. Watch it with: temi jobs watch {job.id}")
+    if as_json:
+        print_item(job, as_json, f"Job {job.id}")
+    elif wait:
+        print_result(client, job)
+    else:
+        print(job.id)
 
 
 @contextmanager

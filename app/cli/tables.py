@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
+from typing import Any
 
 from app.cli.output import percent, print_table
-from temi_client import Cluster, Clustering, Comparison, Predictions
+from temi_client import Cluster, Clustering, Comparison, Prediction
+from temi_client.models.registry import ModelRef
 
 _EXAMPLES = 3
 _COMPARED_NAMES = 20  # `--json` has them all
@@ -31,29 +33,35 @@ def print_clusters(clusters: Iterable[Cluster], majority: Mapping[int, str] | No
 
 def print_metrics(clustering: Clustering) -> None:
     """Prints the metrics, or nothing if the dataset has no labels."""
-    scores = {name: clustering.metrics.get(name) for name in _METHODS}
+    print_scores({name: clustering.metrics.get(name) or {} for name in _METHODS})
+
+
+def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
+    """Prints the agreement of each method with the true labels; nothing without labels."""
+    measured = {name: one for name, one in scores.items() if one.get("accuracy") is not None}
+    if not measured:
+        return
     rows = [
-        (_METHODS[name], *(percent(score.get(key)) for key in ("accuracy", "nmi", "ari")))
-        for name, score in scores.items()
-        if score and score.get("accuracy") is not None
+        (_METHODS[name], *(percent(one.get(key)) for key in ("accuracy", "nmi", "ari")))
+        for name, one in measured.items()
     ]
-    if rows:
-        labeled = (scores["temi"] or {}).get("n_labeled", clustering.image_count)
-        title = f"Agreement with the labels of {labeled} images"
-        print_table(title, ["method", ">ACC", ">NMI", ">ARI"], rows)
+    labeled = next(iter(measured.values())).get("n_labeled")
+    title = f"Agreement with the labels of {labeled} images"
+    print_table(title, ["method", ">ACC", ">NMI", ">ARI"], rows, titled=True)
 
 
 def print_predictions(
-    predictions: Predictions,
+    predictions: Iterable[Prediction],
+    model: ModelRef | None,
     truth: Mapping[str, str] | None = None,
     majority: Mapping[int, str] | None = None,
 ) -> None:
-    """Prints one row per image.
+    """Prints one row per image. `model` is None if none has a prediction.
 
     `truth` adds the true group of each image, `majority` that of most images of its cluster.
     """
     rows = []
-    for found in predictions.data:
+    for found in predictions:
         if found.error:
             label, sure, others = f"failed: {found.error.detail}", "-", ""
         else:
@@ -63,12 +71,12 @@ def print_predictions(
             others = ", ".join(f"{o.label} {percent(o.probability)}" for o in found.top_k[1:])
         real = [truth.get(found.image, "?")] if truth is not None else []
         tail = [] if truth is not None else [others]
-        rows.append((short_name(found.image), *real, label, sure, *tail))
-    version = f"{predictions.model.name}, version {predictions.model.version}"
+        rows.append((found.image, *real, label, sure, *tail))
+    title = f"Predictions of {model.name}, version {model.version}" if model else "Predictions"
     label_title = "label" if majority is None else "label: majority"
     real_title = [] if truth is None else ["true group"]
     columns = ["image", *real_title, label_title, ">probability"]
-    print_table(f"Predictions of {version}", columns + ([] if truth else ["next"]), rows)
+    print_table(title, columns + ([] if truth else ["?next"]), rows)
 
 
 def short_name(name: str) -> str:
@@ -112,7 +120,7 @@ def _print_agreement(found: Comparison) -> None:
         ("adjusted Rand index", _number(both.adjusted_rand_index)),
         ("normalized mutual information", _number(both.normalized_mutual_information)),
     ]
-    print_table(title, ["agreement", ">value"], rows)
+    print_table(title, ["agreement", ">value"], rows, titled=True)
     _print_nonempty(
         "Largest movements",
         [f"from, in version {found.left}", f"to, in version {found.right}", ">images", ">share"],
@@ -130,7 +138,7 @@ def _print_agreement(found: Comparison) -> None:
 
 def _print_nonempty(title: str, columns: list[str], rows: Iterable[tuple[object, ...]]) -> None:
     if listed := list(rows):
-        print_table(title, columns, listed)
+        print_table(title, columns, listed, titled=True)
 
 
 def _number(value: float | None) -> str:

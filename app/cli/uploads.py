@@ -7,7 +7,7 @@ import typer
 
 from app.cli.connection import connect, connect_for_transfer
 from app.cli.options import AsJson, Yes, confirm
-from app.cli.output import notices, print_item
+from app.cli.output import format_bytes, notices, print_item
 from app.cli.progress import transfer_progress
 
 app = typer.Typer(no_args_is_help=True, help="Send archives as resumable uploads.")
@@ -41,6 +41,8 @@ def show(ctx: typer.Context, upload_id: UploadId, as_json: AsJson = False) -> No
 def delete(ctx: typer.Context, upload_id: UploadId, yes: Yes = False) -> None:
     """Delete an upload."""
     with connect(ctx) as client:
-        confirm(f"Delete {upload_id}?", yes)
+        upload = client.upload_state(upload_id)
+        arrived = f"{format_bytes(upload.offset)} of {format_bytes(upload.length)}"
+        confirm(f"Delete upload {upload_id} with {arrived}?", yes)
         client.delete_upload(upload_id)
     notices.print(f"Deleted {upload_id}", markup=False)

@@ -19,7 +19,7 @@ def list_workers(ctx: typer.Context, limit: Limit = None, as_json: AsJson = Fals
             islice(client.workers(), limit),
             as_json,
             "Workers",
-            ["name", "takes", "device", "job", "started", "last seen"],
+            ["name", "takes", "?device", "job", "?started", "?last seen"],
             lambda worker: (
                 worker.name,
                 ", ".join(worker.takes),

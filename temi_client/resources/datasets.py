@@ -34,8 +34,9 @@ class LabelSelection(TypedDict, total=False):
 
 
 class DatasetMethods(Resource):
-    def datasets(self) -> Iterator[Dataset]:
-        return self._pages(Dataset, "/v1/datasets")
+    def datasets(self, *, name: str | None = None) -> Iterator[Dataset]:
+        """Lists the datasets, newest first, or those of one name."""
+        return self._pages(Dataset, "/v1/datasets", name=name)
 
     def dataset(self, dataset_id: str) -> Dataset:
         return self._get(Dataset, _path(dataset_id))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,14 @@ __all__ = ["collection", "live"]
 Temi = Callable[..., Result]
 # Wide, so that tables are not folded.
 _ENVIRONMENT = {"COLUMNS": "300", "TEMI_API_KEY": ""}
+
+
+@pytest.fixture(autouse=True)
+def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of what the command remembers; of the test, not of the developer."""
+    folder = tmp_path / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    return folder
 
 
 @pytest.fixture

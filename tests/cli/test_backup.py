@@ -47,6 +47,17 @@ def test_backup_and_restore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         runtime.db.dispose()
 
 
+@pytest.mark.parametrize("target", ["new/folder/", "new/folder/backup.tar"])
+def test_missing_folders_are_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    _use(monkeypatch, tmp_path / "data").db.dispose()
+    made = run(app, ["backup", target])
+    assert made.exit_code == 0, made.output
+    (written,) = (tmp_path / "new" / "folder").iterdir()
+    assert Path(made.stdout.strip()).resolve() == written
+
+
 def test_restoring_a_damaged_file_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _use(monkeypatch, tmp_path / "data")
     (tmp_path / "b.tar").write_bytes(b"x" * 2_000)
@@ -70,4 +81,4 @@ def test_gc_lists_then_removes_unreferenced_files(
     assert runtime.storage.exists("jobs/job_gone/model")
     assert json.loads(run(app, ["gc", "--json"]).stdout) == json.loads(shown.stdout)
     assert [file.key for file in runtime.storage.list("jobs")] == ["jobs/job_young/model"]
-    assert "Removed" in run(app, ["gc"]).stdout
+    assert run(app, ["gc"]).stdout.split() == ["kind", "files", "size"]  # nothing is left

@@ -88,7 +88,7 @@ def test_version_comes_from_the_package_metadata() -> None:
         ["uploads", "send", __file__],
         ["images", "show", "img_1"],
         ["jobs", "start", "map", "ds_1"],
-        ["clusterings", "undo", "cl_1"],
+        ["clusterings", "undo", "cl_1", "--revision", "1"],
         ["exports", "download", "exp_1"],
         ["exports", "create", "cl_1", "-f", "csv"],
     ],

@@ -67,7 +67,7 @@ def test_a_revoked_key_stays_listed() -> None:
     [
         (["create", "x", "--scope", "all"], "scopes"),
         (["create", "x", "--tenant", "A B"], "tenant"),
-        (["revoke", "none"], "no key none"),
+        (["revoke", "key_none"], "no key key_none"),
     ],
 )
 def test_invalid_requests_fail(words: list[str], message: str) -> None:
@@ -118,3 +118,14 @@ def test_audit_log(live: Live) -> None:
     assert (entry["key_id"], entry["method"]) == (key_id, "PATCH")
     assert "boss" in run(app, words).stdout
     assert json.loads(run(app, [*words, "--since", "2999-01-01", "--json"]).stdout) == []
+
+
+def test_a_key_is_revoked_by_its_name() -> None:
+    for name in ("anna", "ben", "ben"):
+        assert run(app, ["keys", "create", name]).exit_code == 0
+    assert "(anna)" in run(app, ["keys", "revoke", "anna"]).stderr
+    assert run(app, ["keys", "revoke", "anna"]).exit_code == 2
+    ambiguous = run(app, ["keys", "revoke", "ben"])
+    assert ambiguous.exit_code == 2
+    for key in _listed():
+        assert (str(key["id"]) in ambiguous.stderr) == (key["name"] == "ben")

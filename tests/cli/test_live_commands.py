@@ -42,17 +42,10 @@ def test_datasets(temi: Temi, dataset: Dataset, images: list[Image]) -> None:
     assert len(as_json(temi("datasets", "images", dataset.id, "--limit", 2, "--json"))) == 2
     assert "bad/text.jpg" in temi("datasets", "issues", dataset.id).stdout
     assert as_json(temi("datasets", "duplicates", dataset.id, "--json")) == []
-    assert "Duplicates" in temi("datasets", "duplicates", dataset.id, "--kind", "near").stdout
+    assert "similarity" in temi("datasets", "duplicates", dataset.id, "--kind", "near").stdout
     assert as_json(temi("datasets", "rename", dataset.id, "Pets", "--json"))["name"] == "Pets"
     left = temi("datasets", "delete-images", dataset.id, images[0].id, "--yes", "--json")
     assert as_json(left)["image_count"] == 3
-
-
-def test_deletion_asks_for_confirmation(temi: Temi, dataset: Dataset) -> None:
-    temi("datasets", "delete", dataset.id, input="n\n", exit_code=1)
-    assert dataset.id in temi("datasets", "list").stdout
-    temi("datasets", "delete", dataset.id, input="y\n")
-    assert as_json(temi("datasets", "list", "--json")) == []
 
 
 def test_an_archive_becomes_a_dataset(live: Live, temi: Temi, tmp_path: Path) -> None:
@@ -62,7 +55,7 @@ def test_an_archive_becomes_a_dataset(live: Live, temi: Temi, tmp_path: Path) ->
         done = as_json(temi("datasets", "create", archive, "--wait", "--json"))
         assert (done["status"], done["result"]["image_count"]) == ("succeeded", 4)
         resumable = temi("datasets", "create", archive, "--resumable", "--name", "x", "--wait")
-        assert "succeeded" in resumable.stdout
+        assert "4 read" in resumable.stdout
         more = tmp_path / "more.jpg"
         more.write_bytes(jpeg_bytes("pink"))
         added = temi("datasets", "append", done["dataset_id"], more, "--wait", "--json")
@@ -223,13 +216,13 @@ def test_operations(temi: Temi, clustering: Clustering, images: list[Image]) -> 
     at, (first, second, *_) = clustering.id, [image.id for image in images]
     named = as_json(temi("clusterings", "rename", at, 0, "cats", "--revision", 1, "--json"))
     assert (named["kind"], named["revision"]) == ("rename", 2)
-    stale = temi("clusterings", "rename", at, 0, "dogs", "--revision", 1, exit_code=1)
-    assert "has changed since that revision" in stale.stderr
-    assert "new clusters [3]" in temi("clusterings", "move", at, first, "--to-new", "new").stderr
+    moved = temi("clusterings", "move", at, first, "--to-new", "new").stderr
+    assert "Moved 1 image to cluster 3; revision 3" in moved
     temi("clusterings", "move", at, first, "--to", 0)
-    assert "1 images moved" in temi("clusterings", "exclude", at, second).stderr
+    assert "Excluded 1 image" in temi("clusterings", "exclude", at, second).stderr
     assert second in temi("clusterings", "assignments", at, "--excluded").stdout
-    temi("clusterings", "merge", at, 0, 1, "--label", "pets")
+    merged = temi("clusterings", "merge", at, 0, 1, "--label", "pets").stderr
+    assert "Merged 1 into cluster 0 ('pets'), which has 3 images now" in merged
     assert as_json(temi("clusterings", "undo", at, "--json"))["undoes"] == 6
     temi("clusterings", "split", at, 2, exit_code=1)
     history = temi("clusterings", "operations", at).stdout

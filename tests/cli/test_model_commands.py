@@ -78,8 +78,11 @@ def test_delete_versions(temi: Temi) -> None:
     temi("models", "alias", "cats-dogs", "live", 1)
     refused = temi("models", "delete", "cats-dogs", 1, "--yes", exit_code=1)
     assert "temi models show" in refused.stderr
-    temi("models", "delete", "cats-dogs", 2, input="n\n", exit_code=1)
-    assert "Deleted version 2" in temi("models", "delete", "cats-dogs", 2, "--yes").stderr
+    temi("models", "delete", "cats-dogs", 2, input="y\n", exit_code=2)  # nothing to ask on
+    assert (
+        "Deleted version 2 of 2 of model cats-dogs"
+        in temi("models", "delete", "cats-dogs", 2, "--yes").stderr
+    )
     temi("models", "unalias", "cats-dogs", "live")
     temi("models", "delete", "cats-dogs", "--yes")
     assert as_json(temi("models", "--json")) == []

@@ -169,9 +169,15 @@ def delete_dataset(
 
 
 @router.get("", response_model=schemas.Page[schemas.Dataset], summary="List datasets, newest first")
-def list_datasets(listing: ListingDep, tenant: TenantDep) -> dict[str, Any]:
+def list_datasets(
+    listing: ListingDep,
+    tenant: TenantDep,
+    name: Annotated[
+        str | None, Query(max_length=200, description="Only datasets of this name.")
+    ] = None,
+) -> dict[str, Any]:
     """Datasets of your tenant, also those that are still read."""
-    query = queries.select_datasets(tenant)
+    query = queries.select_datasets(tenant, name)
     return listing.page(query, Dataset.id, schemas.Dataset.of, descending=True)
 
 

@@ -8,8 +8,9 @@ from sqlalchemy.orm import Session, aliased
 from app.core.platform.tables import Dataset, DatasetIssue, Duplicate, Image
 
 
-def select_datasets(tenant: str) -> Select[Dataset]:
-    return select(Dataset).where(Dataset.tenant == tenant)
+def select_datasets(tenant: str, name: str | None = None) -> Select[Dataset]:
+    query = select(Dataset).where(Dataset.tenant == tenant)
+    return query if name is None else query.where(Dataset.name == name)
 
 
 def select_images(dataset: Dataset) -> Select[Image]:

@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
-from app.core.platform.settings import Settings
+if TYPE_CHECKING:  # takes a tenth of a second, and the command needs no settings
+    from app.core.platform.settings import Settings
 
 _PR_SET_PDEATHSIG = 1
 
@@ -30,13 +32,13 @@ def kill_with_parent() -> Callable[[], None] | None:
     return partial(die_with_parent, os.getpid()) if sys.platform == "linux" else None
 
 
-def restrict_new_files(settings: Settings) -> None:
+def restrict_new_files(settings: "Settings") -> None:
     """Sets the umask of this process; processes that it starts inherit it."""
     os.umask(int(settings.umask, 8))
 
 
 @contextmanager
-def restricted_files(settings: Settings) -> Iterator[None]:
+def restricted_files(settings: "Settings") -> Iterator[None]:
     """Sets the umask for a block, in a process that also writes files for its user."""
     before = os.umask(int(settings.umask, 8))
     try:

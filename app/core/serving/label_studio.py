@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from app.core.exports.names import unique_labels
+from app.core.exports.classes import Classes
 from app.core.platform.errors import ImageRejected, InvalidRequest
 from app.core.serving.messages import Outcome
 from app.core.serving.resolver import ResolvedModel
@@ -78,9 +78,10 @@ def to_prediction(config: LabelingConfig, model: ResolvedModel, outcome: Outcome
     prediction: dict[str, Any] = {"model_version": model_version(model), "score": 0.0, "result": []}
     if isinstance(outcome, ImageRejected):
         return prediction | {"error": {"code": outcome.code, "detail": outcome.detail}}
-    cluster = int(np.argmax(outcome))
-    score = round(float(outcome[cluster]), 6)
-    label = unique_labels(dict(enumerate(model.labels)))[cluster]  # as in an export
+    merged = model.clusters.merge(outcome)
+    output = int(np.argmax(merged))
+    score = round(float(merged[output]), 6)
+    label = Classes.of(dict(enumerate(model.clusters.names))).name_of(output)  # as in an export
     if config.choices is not None and label not in config.choices:
         detail = f"The configuration has no choice {label!r}."
         return prediction | {"error": {"code": "no_choice", "detail": detail}}

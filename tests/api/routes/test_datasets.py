@@ -163,3 +163,13 @@ def test_an_unknown_dataset(client: TestClient, path: str) -> None:
     answer = client.get(f"/v1/datasets/ds_none{path}")
     assert answer.status_code == 404
     assert answer.json()["code"] == "not_found"
+
+
+def test_datasets_are_listed_by_name(client: TestClient, dataset: Json) -> None:
+    def listed(name: str) -> list[str]:
+        answer = client.get("/v1/datasets", params={"name": name})
+        return [found["id"] for found in answer.json()["data"]]
+
+    assert listed(dataset["name"]) == [dataset["id"]]
+    assert listed(dataset["name"].lower()) == []
+    assert client.get("/v1/datasets", params={"name": "x" * 201}).status_code == 422
