@@ -65,6 +65,8 @@ _REQUESTS: dict[Operation, dict[str, Any]] = {
         "content": zip_of({"manifest.json": b"{}"}),
         "headers": ZIP,
     },
+    ("POST", "/v1/label-studio/{model}/setup"): {"json": {"schema": "<View/>"}},
+    ("POST", "/v1/label-studio/{model}/predict"): {"json": {"tasks": [], "label_config": ""}},
     ("POST", "/v2/models/{model}/infer"): {"json": _TENSORS},
     ("POST", "/v2/models/{model}/versions/{version}/infer"): {"json": _TENSORS},
 }
@@ -174,7 +176,7 @@ def _scope(operation: Operation) -> str:
     method, path = operation
     if path.startswith(_ADMIN):
         return "admin"
-    if path.endswith(":predict") or path.startswith("/v2/"):
+    if path.endswith(":predict") or path.startswith(("/v2/", "/v1/label-studio/")):
         return "predict"
     return "read" if method in ("GET", "HEAD") else "write"
 
