@@ -8,7 +8,7 @@ from typing import Any
 from app.cli.output import format_bytes, format_time, notices, percent, print_fields
 from app.cli.seen_revisions import remember_revision
 from app.cli.sweep_report import print_sweep, sweep_steps
-from temi_client import ApiError, Clustering, Job, Statistics, TemiClient
+from temi_client import ApiError, Clustering, Dataset, Job, Statistics, TemiClient
 
 Fields = list[tuple[str, object]]
 Steps = Iterable[tuple[str, Sequence[object]]]  # what it does, and the words after `temi`
@@ -68,8 +68,12 @@ def _print_clustering(client: TemiClient, job: Job, result: dict[str, Any]) -> N
     clustering = client.clustering(result["clustering_id"])
     statistics = client.statistics(clustering.id)
     model = f"{clustering.model.name}, version {clustering.model.version}"
+    added = result.get("added_images")
     fields: Fields = [
-        ("images", f"{statistics.images:,}"),
+        (
+            "images",
+            f"{statistics.images:,}" + ("" if added is None else f", {added:,} of them new"),
+        ),
         ("clusters", _sizes(statistics)),
         ("confidence", f"{percent(statistics.mean_probability)} mean probability"),
         *_agreement(clustering.metrics),
@@ -79,10 +83,18 @@ def _print_clustering(client: TemiClient, job: Job, result: dict[str, Any]) -> N
     print_fields(f"Result of {job.id}", fields)
     remember_revision(clustering.id, clustering.revision)
     _warn_if_unsettled(job, clustering)
+    dataset = client.dataset(clustering.dataset_id)
+    if dataset.current_clustering_id not in (None, clustering.id):
+        notices.print(
+            f"The labels of {dataset.name} still come from {dataset.current_clustering_id}.",
+            markup=False,
+            soft_wrap=True,
+        )
+        print_next([("use this clustering", ["datasets", "use", dataset.id, clustering.id])])
     print_next(
         [
             ("see the clusters", ["clusterings", "clusters", clustering.id]),
-            ("name one", ["clusterings", "rename", clustering.id, 0, "NAME"]),
+            ("name one", ["clusterings", "rename", clustering.id, "CLUSTER", "NAME"]),
             ("label new images", ["predict", clustering.model.name, "FOLDER"]),
             (
                 "save the labels",
@@ -128,26 +140,40 @@ def _warn_if_unsettled(job: Job, clustering: Clustering) -> None:
 
 def _print_ingest(client: TemiClient, job: Job, result: dict[str, Any]) -> None:
     dataset = client.dataset(result["dataset_id"])
-    added, skipped = result["image_count"], result["issue_count"]
+    added, unread = result["image_count"], result["issue_count"]
     fields: Fields = [
         ("images", f"{added:,} read; the dataset has {dataset.image_count:,}"),
+        *_skipped(result.get("skipped") or {}),
         ("size", format_bytes(dataset.bytes)),
         ("dataset", f"{dataset.id}, named {dataset.name}"),
     ]
     print_fields(f"Result of {job.id}", fields)
-    if skipped:
-        notices.print(f"[yellow]{skipped:,} files were skipped.[/]")
+    if unread:
+        notices.print(f"[yellow]{unread:,} images could not be read.[/]")
         print_next([("list them", ["datasets", "issues", dataset.id])])
+    print_next(_steps_after_ingest(client, dataset))
+
+
+def _skipped(counts: dict[str, int]) -> Fields:
+    if not counts:
+        return []
+    kinds = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+    return [("other files", f"{sum(counts.values()):,} skipped: {kinds}")]
+
+
+def _steps_after_ingest(client: TemiClient, dataset: Dataset) -> Steps:
     start = ["jobs", "start"]
-    print_next(
-        [
-            ("cluster it", [*start, "cluster", dataset.id, "--clusters", 10, "--wait"]),
-            (
-                "compare numbers of clusters",
-                [*start, "sweep", dataset.id, "--parameter", "n_clusters", "--wait"],
-            ),
-        ]
-    )
+    if dataset.current_clustering_id is not None:
+        model = client.clustering(dataset.current_clustering_id).model
+        version = f"{model.name}/versions/{model.version}"
+        yield (
+            "add the new images to the current clustering",
+            [*start, "predict", version, dataset.id, "--wait"],
+        )
+        return
+    yield "cluster it", [*start, "cluster", dataset.id, "--clusters", 10, "--wait"]
+    sweep = [*start, "sweep", dataset.id, "--parameter", "n_clusters", "--wait"]
+    yield "compare numbers of clusters", sweep
 
 
 def _print_export(client: TemiClient, result: dict[str, Any]) -> None:

@@ -42,7 +42,7 @@ def test_an_ingest_job(live: Live, temi: Temi, tmp_path: Path) -> None:
         dataset: Dataset = next(client.datasets())
     assert "images\t4 read; the dataset has 4" in done.stdout
     assert f"dataset\t{dataset.id}, named photos" in done.stdout
-    assert "1 files were skipped" in done.stderr
+    assert "1 images could not be read" in done.stderr
     assert f"temi datasets issues {dataset.id}\n" in done.stderr
     assert f"temi jobs start cluster {dataset.id} --clusters 10 --wait\n" in done.stderr
 
@@ -75,7 +75,7 @@ def _watched(service: FakeService, **fields: Any) -> Result:
     return answer
 
 
-def _clustered(service: FakeService, settled: bool) -> Result:
+def _clustered(service: FakeService, settled: bool, current: str = "cl_1") -> Result:
     clustering = {
         "id": "cl_1",
         "dataset_id": "ds_1",
@@ -100,6 +100,14 @@ def _clustered(service: FakeService, settled: bool) -> Result:
         "probabilities": histogram,
         "size_histogram": histogram,
     }
+    dataset = {
+        "id": "ds_1",
+        "name": "pets",
+        "status": "ready",
+        "current_clustering_id": current,
+        "created_at": "2026-01-02T03:04:05Z",
+    }
+    service.answer("GET", "/v1/datasets/ds_1", dataset)
     service.answer("GET", "/v1/clusterings/cl_1", clustering)
     service.answer("GET", "/v1/clusterings/cl_1/statistics", statistics)
     result = {"clustering_id": "cl_1", "model": {"name": "pets", "version": 3}, "metrics": {}}
@@ -123,6 +131,15 @@ def test_a_cluster_job() -> None:
     assert "temi clusterings clusters cl_1\n" in done.stderr
     assert "temi predict pets FOLDER\n" in done.stderr
     assert "n_heads" not in done.output
+
+
+def test_a_second_clustering_changes_no_labels() -> None:
+    with running_service() as service:
+        first = _clustered(service, settled=True)
+        second = _clustered(service, settled=True, current="cl_0")
+    assert "temi datasets use" not in first.stderr
+    assert "The labels of pets still come from cl_0.\n" in second.stderr
+    assert "temi datasets use ds_1 cl_1\n" in second.stderr
 
 
 def test_a_training_that_has_not_settled() -> None:

@@ -51,10 +51,12 @@ def test_a_model_by_name(temi: Temi) -> None:
 
 
 def test_an_ambiguous_name_lists_the_candidates(temi: Temi, live: Live, dataset: Dataset) -> None:
-    other = store_clustering(live.runtime, dataset.id)
+    """The name of a dataset is not ambiguous: it means the current clustering."""
+    other = store_clustering(live.runtime, dataset.id, model="cats-dogs")
     with live.client() as client:
-        (first, second) = client.clusterings()
-    refused = temi("clusterings", "show", NAME, exit_code=2)
+        (second, first) = client.clusterings()
+    assert as_json(temi("clusterings", "show", NAME, "--json"))["id"] == first.id
+    refused = temi("clusterings", "show", "cats-dogs", exit_code=2)
     for found in (first, second):
         assert found.id in refused.stderr
         assert f"{found.created_at:%Y-%m-%d %H:%M}" in refused.stderr
