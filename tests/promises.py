@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 _PROPERTY = "promise"
-_HEAD = ("promise", "figure asked", "figure reached", "")
+_HEAD = ("guarantee", "required", "reached", "")
 
 
 @dataclass(frozen=True)
