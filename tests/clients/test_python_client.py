@@ -49,6 +49,7 @@ _REFUSED = {
     "retry_job": 409,
     "revoke_key": 404,
     "rollback_alias": 404,
+    "rollback_current_clustering": 409,  # the dataset had no other
 }
 _MAYBE_UNREADY = ("check_model_ready", "check_version_ready")  # while the model is loaded
 
@@ -153,6 +154,10 @@ def _json_body(name: str, known: dict[str, Any]) -> tuple[str, dict[str, Any]] |
         "predict_with_version": ("PredictBody", {"image_ids": [known["image_id"]]}),
         "rename_dataset": ("DatasetPatch", {"name": "renamed"}),
         "set_alias": ("AliasUpdate", {"version": 1}),
+        "set_current_clustering": (
+            "CurrentClusteringUpdate",
+            {"clustering_id": known["clustering_id"]},
+        ),
     }
     return bodies.get(name)
 

@@ -28,7 +28,7 @@ DatasetId = Annotated[str, Path(max_length=40)]
 
 
 @router.put("", summary="Choose the current clustering of a dataset")
-def put_current_clustering(
+def set_current_clustering(
     runtime: RuntimeDep,
     actor: ActorDep,
     dataset_id: DatasetId,
@@ -76,7 +76,7 @@ def rollback_current_clustering(
     response_model=schemas.Page[schemas.CurrentClusteringChange],
     summary="List the history of the current clustering, newest first",
 )
-def list_changes(listing: ListingDep, dataset: DatasetDep) -> dict[str, Any]:
+def list_current_clustering_changes(listing: ListingDep, dataset: DatasetDep) -> dict[str, Any]:
     """Each change with its key, time and clusterings."""
     return listing.page(
         select_changes(dataset),
