@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from app.core.access.key_cache import CACHE_SECONDS
+from app.core.platform.processes import kill_with_parent
 from app.core.platform.settings import Settings
 from tests.client.live import running_live
 from tests.waiting import LONG_SECONDS
@@ -33,6 +34,7 @@ def test_the_commands(settings: Settings, tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             timeout=5 * LONG_SECONDS,  # each command starts a process
+            preexec_fn=kill_with_parent(),
         )
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         assert '"data":[]' in done.stdout  # the collection is empty, and was shown

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.core.platform.processes import kill_with_parent
 from tests.waiting import LONG_SECONDS
 
 GUIDE = Path(__file__).parents[2] / "docs" / "api.md"
@@ -39,6 +40,7 @@ def run(command: list[str], text: str, folder: Path, url: str) -> str:
         capture_output=True,
         text=True,
         timeout=5 * LONG_SECONDS,  # a guide of many steps
+        preexec_fn=kill_with_parent(),
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
