@@ -50,5 +50,7 @@ def test_a_pipe_gets_whole_lines_with_tabs(capsys: pytest.CaptureFixture[str]) -
 
 def test_lists_in_a_pipe_are_plain(temi: Temi) -> None:
     header, row = temi("datasets", "list").stdout.splitlines()
-    assert header.split("\t") == ["id", "name", "status", "images", "issues", "created"]
+    assert header.split("\t") == [
+        *("id", "name", "status", "images", "issues", "skipped", "created"),
+    ]
     assert row.split("\t")[1:5] == ["Cats & Dogs", "ready", "4", "1"]

@@ -45,6 +45,9 @@ def test_the_job_has_the_export_configuration(client: TestClient, clustering_id:
         "cluster_ids": [0, 1],
         "min_probability": 0.5,
         "include_excluded": False,
+        "validation_fraction": 0,
+        "split_seed": 0,
+        "image_url_base": None,
         "filename": "Cats-Dogs-rev1.parquet",
     }
 
@@ -78,6 +81,7 @@ def test_images_of_a_real_upload(client: TestClient, clustering_id: str, work: W
         "cluster 1/b.png",
         "cluster 0/c.jpg",
         "cluster 1/d.jpg",
+        "classes.txt",
     ]
 
 

@@ -215,7 +215,10 @@ def test_other_errors_have_both_error_and_detail(client: TestClient) -> None:
         assert (answer.status_code, answer.json()["code"]) == (status, code), path
         assert answer.json()["error"] == answer.json()["detail"]
     answer = client.get(_URL)
-    assert (answer.status_code, answer.json()["error"]) == (405, "Method Not Allowed")
+    assert (answer.status_code, answer.json()["error"]) == (
+        405,
+        "GET is not possible here, only POST.",
+    )
     for path in ("none", "none/ready", "none/versions/1", "cats-dogs/versions/9/ready"):
         answer = client.get(f"/v2/models/{path}")
         assert (answer.status_code, bool(answer.json()["error"])) == (404, True), path

@@ -118,7 +118,7 @@ class Editing(RuleBasedStateMachine):
     def move(self, numbers: list[int], into: int | str) -> None:
         before, ids = self.now, self.some_images(numbers)
         if isinstance(into, str):
-            to = self.stored_clustering().n_clusters
+            to = self.stored_clustering().next_cluster_id
             self.do(Move(image_ids=ids, new_cluster=into))
             labels = before.labels | {to: into}
         else:
