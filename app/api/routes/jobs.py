@@ -200,7 +200,7 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
 
 
 async def check_more_events(job: JobDep, last_event_id: LastEventId = None) -> None:
-    """Raises 204 after the last event: an `EventSource` stops, instead of connecting for ever."""
+    """Raises 204 after the last event, so that an `EventSource` does not connect again."""
     if job.status in FINAL and _version_of(last_event_id) >= job.version:
         raise HTTPException(204)
 

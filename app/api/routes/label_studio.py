@@ -26,7 +26,7 @@ from app.core.serving.label_studio import (
     model_version,
     parse_config,
     references_of,
-    to_prediction,
+    to_predictions,
 )
 from app.core.serving.task_images import TaskImages
 
@@ -101,10 +101,8 @@ async def _predict(
     answer = schemas.LabelStudioPredictions(
         model_version=model_version(context.model),
         results=[
-            schemas.LabelStudioPrediction.model_validate(
-                to_prediction(config, context.model, outcome)
-            )
-            for outcome in outcomes
+            schemas.LabelStudioPrediction.model_validate(prediction)
+            for prediction in to_predictions(config, context.model, outcomes)
         ],
     )
     return Response(answer.model_dump_json(), media_type="application/json")

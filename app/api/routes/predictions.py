@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any
 
 import numpy as np
@@ -223,16 +224,15 @@ def _prediction(
             image=image, cluster_id=None, label=None, probability=None, top_k=[], error=error
         )
     merged = clusters.merge(outcome)
-    likeliest = np.argsort(-merged, kind="stable")
+    likeliest = (i for i in np.argsort(-merged, kind="stable") if clusters.outputs[i] == i)
     ranked = [
         schemas.ClusterProbability(
             cluster_id=clusters.cluster_ids[i],
             label=clusters.names[i],
             probability=round(float(merged[i]), 6),
         )
-        for i in likeliest
-        if clusters.outputs[i] == i
-    ][: options.top_k]
+        for i in islice(likeliest, options.top_k)
+    ]
     first = ranked[0]
     return schemas.Prediction(
         image=image,

@@ -73,15 +73,24 @@ def model_version(model: ResolvedModel) -> str:
     return f"{model.name}/versions/{model.version}"
 
 
-def to_prediction(config: LabelingConfig, model: ResolvedModel, outcome: Outcome) -> dict[str, Any]:
-    """A prediction of Label Studio; without a result if there is no choice for the cluster."""
+def to_predictions(
+    config: LabelingConfig, model: ResolvedModel, outcomes: Iterable[Outcome]
+) -> list[dict[str, Any]]:
+    """Predictions of Label Studio; without a result if there is no choice for the cluster."""
+    classes = Classes.of(dict(enumerate(model.clusters.names)))  # as in an export
+    return [_prediction(config, model, classes, outcome) for outcome in outcomes]
+
+
+def _prediction(
+    config: LabelingConfig, model: ResolvedModel, classes: Classes, outcome: Outcome
+) -> dict[str, Any]:
     prediction: dict[str, Any] = {"model_version": model_version(model), "score": 0.0, "result": []}
     if isinstance(outcome, ImageRejected):
         return prediction | {"error": {"code": outcome.code, "detail": outcome.detail}}
     merged = model.clusters.merge(outcome)
     output = int(np.argmax(merged))
     score = round(float(merged[output]), 6)
-    label = Classes.of(dict(enumerate(model.clusters.names))).name_of(output)  # as in an export
+    label = classes.name_of(output)
     if config.choices is not None and label not in config.choices:
         detail = f"The configuration has no choice {label!r}."
         return prediction | {"error": {"code": "no_choice", "detail": detail}}
