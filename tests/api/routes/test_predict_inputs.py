@@ -145,6 +145,7 @@ def test_missing_bytes_give_image_missing(client: TestClient, runtime: Runtime) 
 
 def test_the_deadline_is_enforced(client: TestClient) -> None:
     files = [("files", (str(i), png_bytes())) for i in range(10)]
+    assert client.post(_URL, files=files[:1]).status_code == 200  # the model is loaded
     answer = client.post(_URL, files=files, params={"deadline_seconds": 0.0001})
     assert (answer.status_code, answer.json()["code"]) == (429, "deadline_exceeded")
     assert answer.headers["Retry-After"]
