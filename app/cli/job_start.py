@@ -86,6 +86,7 @@ def sweep(
         typer.Option("--value", help="Value to try; repeatable. Default: a grid."),
     ] = None,
     n_clusters: OptionalClusters = None,
+    model_name: ModelName = None,
     backbone: Backbone = None,
     precision: Precision = None,
     exclude_duplicates: ExcludeDuplicates = None,
@@ -100,7 +101,7 @@ def sweep(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train with several values of one setting and compare the results."""
+    """Train with several values of one setting, compare the results and keep the clusterings."""
     _start("sweep", **locals())
 
 

@@ -1,7 +1,7 @@
 """`temi jobs`."""
 
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -9,9 +9,9 @@ from app.cli import job_start
 from app.cli.connection import connect
 from app.cli.job_report import print_result, print_state
 from app.cli.options import AsJson, JobId, Limit, OfDataset, OutFile, Wait, Yes, confirm
-from app.cli.output import format_time, notices, print_item, print_rows, print_saved
+from app.cli.output import format_time, notices, print_item, print_rows, print_saved, write_bytes
 from app.cli.progress import report_job, show_progress, transfer_progress
-from temi_client import JobStatus
+from temi_client import JobPlotName, JobStatus, ListedKind
 
 app = typer.Typer(no_args_is_help=True, help="Start and manage jobs.")
 app.add_typer(job_start.app, name="start")
@@ -20,6 +20,7 @@ app.add_typer(job_start.app, name="start")
 @app.command("list")
 def list_jobs(
     ctx: typer.Context,
+    kind: Annotated[ListedKind | None, typer.Option(help="Only jobs of this kind.")] = None,
     status: Annotated[JobStatus | None, typer.Option(help="Only jobs with this status.")] = None,
     dataset_id: OfDataset = None,
     limit: Limit = None,
@@ -28,7 +29,7 @@ def list_jobs(
     """List jobs, newest first."""
     with connect(ctx) as client:
         print_rows(
-            islice(client.jobs(status=status, dataset_id=dataset_id), limit),
+            islice(client.jobs(kind=kind, status=status, dataset_id=dataset_id), limit),
             as_json,
             "Jobs",
             ["id", "kind", "status", "?progress", "?created", "?dataset"],
@@ -138,6 +139,19 @@ def download_map(ctx: typer.Context, job_id: JobId, out: OutFile) -> None:
     with connect(ctx) as client, transfer_progress(out.name) as progress:
         saved = client.download_map(job_id, out, progress=progress)
     print_saved(saved)
+
+
+@app.command("plot")
+def plot(
+    ctx: typer.Context,
+    job_id: JobId,
+    out: OutFile,
+    name: Annotated[JobPlotName, typer.Argument(help="Name of the plot.")] = "sweep",
+) -> None:
+    """Download a plot of a sweep (PNG, or SVG if --out ends with .svg)."""
+    kind: Literal["png", "svg"] = "svg" if out.suffix.lower() == ".svg" else "png"
+    with connect(ctx) as client:
+        write_bytes(out, client.job_plot(job_id, name, format=kind))
 
 
 def _number(value: object) -> str:

@@ -1,15 +1,16 @@
 """The result of a sweep as a table, and the value that it suggests."""
 
 from collections.abc import Mapping
-from math import exp, log
+from math import exp
 from typing import Any
 
 from app.cli.output import percent, print_table, results
+from temi.analysis.choice import MAX_DOUBT, doubt
 from temi_client import Job
 
+Steps = list[tuple[str, list[object]]]
+
 _TITLES = {"n_clusters": "clusters"}
-# As in temi.analysis.sweep, which imports torch.
-_CONFIDENT = 0.1
 _EXPLANATION = (
     "confidence: mean probability of the chosen cluster. "
     "doubt: entropy of the probabilities, as a share of the highest possible; low if images "
@@ -40,23 +41,31 @@ def print_sweep(job: Job) -> None:
     results.print(_reason(parameter, suggested), soft_wrap=True)
 
 
-def sweep_steps(job: Job) -> list[tuple[str, list[object]]]:
+def sweep_steps(job: Job) -> Steps:
+    """The commands to look at the clusterings that the sweep kept, and to choose one."""
     result = job.result or {}
-    suggested, point = result.get("suggested"), result["points"][0]
-    if suggested is None or job.dataset_id is None:
-        return []
-    chosen: list[object] = ["--clusters", suggested]
-    if result["parameter"] == "beta":
-        chosen = ["--clusters", _cluster_count(job, point), "--beta", suggested]
-    # A sweep keeps no clusterings.
-    return [("cluster with it", ["jobs", "start", "cluster", job.dataset_id, *chosen, "--wait"])]
+    parameter, suggested = result["parameter"], result.get("suggested")
+    steps: Steps = [("draw the comparison", ["jobs", "plot", job.id, "--out", "sweep.png"])]
+    chosen, model = "CLUSTERING", "MODEL"
+    for point in result["points"]:
+        clustering_id, value = point["clustering_id"], point[parameter]
+        if clustering_id is None:
+            continue
+        what = f"the {value} clusters" if parameter == "n_clusters" else f"those of beta {value}"
+        steps.append((f"look at {what}", ["clusterings", "clusters", clustering_id]))
+        if value == suggested:
+            chosen = clustering_id
+            model = "{name}/versions/{version}".format(**point["model"])
+    steps.append(("choose one for the labels", ["datasets", "use", job.dataset_id, chosen]))
+    steps.append(("label new images with its model", ["predict", model, "FOLDER"]))
+    return steps
 
 
 def _figures(job: Job, point: Mapping[str, Any]) -> tuple[str, str, str]:
-    highest = log(_cluster_count(job, point))
-    doubt = point["conditional_entropy"] / highest
-    even = exp(highest - point["size_kl"])
-    return percent(point["mean_probability"]), percent(doubt), f"{even:.1f}"
+    count = _cluster_count(job, point)
+    even = count * exp(-point["size_kl"])
+    share = doubt(point["conditional_entropy"], count)
+    return percent(point["mean_probability"]), percent(share), f"{even:.1f}"
 
 
 def _cluster_count(job: Job, point: Mapping[str, Any]) -> int:
@@ -68,7 +77,7 @@ def _reason(parameter: str, suggested: float | None) -> str:
         if suggested is None:
             return "No beta is suggested: the doubt is high for each of them."
         return f"Suggested: beta {suggested}, the lowest from which on the doubt stays low."
-    limit = f"{_CONFIDENT:.0%}"
+    limit = f"{MAX_DOUBT:.0%}"
     if suggested is None:
         return (
             f"No number is suggested: the doubt is above {limit} for each of them. Try smaller "

@@ -46,9 +46,13 @@ class ConfidenceTally:
         self._probability: list[npt.NDArray[np.float64]] = []
         self._margin: list[npt.NDArray[np.float64]] = []
 
+    @property
+    def n_clusters(self) -> int:
+        return len(self._occupancy)
+
     def add(self, probs: npt.NDArray[np.floating]) -> None:
         """Add the probabilities of further images: (B, C)."""
-        n_clusters = len(self._occupancy)
+        n_clusters = self.n_clusters
         if probs.ndim != 2 or probs.shape[1] != n_clusters:
             raise TemiError(f"probabilities must have shape (N, {n_clusters}), not {probs.shape}")
         for rows in chunks(len(probs), max(1, _CHUNK_VALUES // n_clusters)):
@@ -68,7 +72,7 @@ class ConfidenceTally:
 
     def result(self) -> Confidence:
         probability = self.probability()
-        n, n_clusters = len(probability), len(self._occupancy)
+        n, n_clusters = len(probability), self.n_clusters
         if n == 0:
             raise TemiError("there are no images to measure")
         sizes = np.bincount(self.assigned(), minlength=n_clusters)  # (C,)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from temi.analysis.choice import MAX_DOUBT, BetaCurve, choose_beta
 from temi.analysis.fonts import drawable, font_families
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
-    from temi.analysis.sweep import BetaCurve
 
 _BLUE, _RED, _GRAY = "#3b6ea5", "#c0392b", "#8a8f98"
 _NUMBERED_CELLS = 400  # larger tables show colors without numbers
@@ -39,10 +39,48 @@ class TrainingCurves:
     max_entropy: float  # log C
 
 
-def plot_beta_curve(curve: "BetaCurve") -> "Figure":
-    """Plot both entropies over beta, with log C, the chosen beta and the accuracy if known."""
-    from temi.analysis.sweep import choose_beta  # loads torch
+@dataclass(frozen=True, kw_only=True)
+class SweepFigures:
+    """Shares between 0 and 1 for each value of a setting; NaN where there is none."""
 
+    parameter: str
+    values: Sequence[float]  # (P,), ascending
+    doubt: Sequence[float]  # (P,), the conditional entropy as a share of log C
+    confidence: Sequence[float]  # (P,), mean probability of the chosen cluster
+    evenness: Sequence[float]  # (P,), clusters of equal size that would be as uneven, per cluster
+    accuracy: Sequence[float]  # (P,)
+    suggested: float | None
+
+
+def plot_sweep(figures: SweepFigures) -> "Figure":
+    """Plot the figures of a sweep over the values, and mark the suggested value."""
+    figure, axes = _figure(width=7)
+    sizes = figures.parameter == "n_clusters"
+    for name, values, color, marker in (
+        ("doubt", figures.doubt, _RED, "o"),
+        ("confidence", figures.confidence, _BLUE, "o"),
+        ("evenness of the sizes", figures.evenness, _GRAY, "o"),
+        ("accuracy", figures.accuracy, "black", "x"),
+    ):
+        if not np.isnan(values).all():
+            axes.plot(figures.values, values, color=color, marker=marker, label=name)
+    if sizes:
+        axes.axhline(MAX_DOUBT, color=_RED, linestyle=":", label=f"doubt of {MAX_DOUBT:.0%}")
+        axes.set_xscale("log")  # values are about equally far apart
+    if figures.suggested is not None:
+        label = f"suggested: {figures.suggested:g}"
+        axes.axvline(figures.suggested, color="black", linestyle="--", label=label)
+    axes.set_xticks(figures.values, [f"{value:g}" for value in figures.values])
+    axes.tick_params(axis="x", labelsize=8)  # up to 20 values
+    axes.minorticks_off()
+    axes.set(xlabel="clusters" if sizes else figures.parameter, ylim=(0, 1.02))
+    axes.yaxis.set_major_formatter(lambda share, _position: f"{share:.0%}")
+    figure.legend(frameon=False, loc="outside upper center", ncols=3)
+    return figure
+
+
+def plot_beta_curve(curve: BetaCurve) -> "Figure":
+    """Plot both entropies over beta, with log C, the chosen beta and the accuracy if known."""
     figure, axes = _figure()
     betas = [point.beta for point in curve.points]
     axes.plot(betas, [p.occupancy_entropy for p in curve.points], marker="o", label="H(q(c))")

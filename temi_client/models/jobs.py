@@ -8,6 +8,7 @@ from pydantic import Field
 from temi_client.models.base import ApiModel, ErrorInfo
 
 JobKind = Literal["cluster", "sweep", "finetune", "predict", "map", "export"]
+ListedKind = Literal["ingest", JobKind]  # uploads are jobs, too
 OpenStatus = Literal["queued", "running", "cancelling"]
 FinalStatus = Literal["succeeded", "failed", "cancelled"]
 JobStatus = Literal[OpenStatus, FinalStatus]
@@ -35,7 +36,7 @@ class JobEstimate(ApiModel):
 
 class Job(ApiModel):
     id: str
-    kind: str  # a `JobKind` or "ingest", or one that a newer service adds
+    kind: str  # a `ListedKind`, or one that a newer service adds
     status: str  # a `JobStatus`, or one that a newer service adds
     dataset_id: str | None = None
     config: dict[str, Any] = Field(default_factory=dict)

@@ -11,10 +11,11 @@ import httpx
 from temi_client.downloads import Progress, download_stream
 from temi_client.errors import JobFailed
 from temi_client.events import JobWatcher
-from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, LogLine
+from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, ListedKind, LogLine
 from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
 
 SweepParameter = Literal["beta", "n_clusters"]
+JobPlotName = Literal["sweep"]
 ExportFormat = Literal[
     "csv",
     "jsonl",
@@ -53,7 +54,8 @@ class JobMethods(Resource):
         n_clusters: int | None = None,
         **options: Any,
     ) -> Job:
-        """Trains with several values of one setting and compares them; registers no model."""
+        """Trains with several values of one setting, compares them, and keeps the clustering and
+        the model of each; `job_plot` draws the comparison."""
         return self.create_job(
             kind="sweep",
             dataset_id=dataset_id,
@@ -136,9 +138,13 @@ class JobMethods(Resource):
         )
 
     def jobs(
-        self, *, status: JobStatus | None = None, dataset_id: str | None = None
+        self,
+        *,
+        kind: ListedKind | None = None,
+        status: JobStatus | None = None,
+        dataset_id: str | None = None,
     ) -> Iterator[Job]:
-        return self._pages(Job, "/v1/jobs", status=status, dataset_id=dataset_id)
+        return self._pages(Job, "/v1/jobs", kind=kind, status=status, dataset_id=dataset_id)
 
     def job(self, job_id: str) -> Job:
         return self._get(Job, _path(job_id))
@@ -168,6 +174,17 @@ class JobMethods(Resource):
         return download_stream(
             self._transport, f"{_path(job_id)}/map", Path(path), progress=progress
         )
+
+    def job_plot(
+        self,
+        job_id: str,
+        name: JobPlotName = "sweep",
+        *,
+        format: Literal["png", "svg"] = "png",
+    ) -> bytes:
+        """Returns a plot: of a sweep, the figures of its finished values."""
+        path = f"{_path(job_id)}/plots/{path_segment(name)}"
+        return self._transport.send("GET", path, params={"format": format}).content
 
     def watch(self, job_id: str, *, poll_seconds: float = 1.0) -> Iterator[Job]:
         """Yields the states of a job as the service reports them, until the final one."""

@@ -22,6 +22,8 @@ POINTS = [
         "size_kl": 0.0,
         "loss": -1.0,
         "accuracy": None,
+        "clustering_id": None if number == 8 else f"cl_{number}",
+        "model": None if number == 8 else {"name": "pets", "version": number},
     }
     for number, doubt in ((2, 0.01), (4, 0.02), (8, 1.5))
 ]
@@ -153,13 +155,13 @@ def test_a_training_that_has_not_settled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("suggested", "reason", "next_command"),
+    ("suggested", "reason", "chosen", "model"),
     [
-        (4, "Suggested: 4 clusters", "temi jobs start cluster ds_1 --clusters 4 --wait\n"),
-        (None, "No number is suggested", ""),
+        (4, "Suggested: 4 clusters", "cl_4", "pets/versions/4"),
+        (None, "No number is suggested", "CLUSTERING", "MODEL"),
     ],
 )
-def test_a_sweep_of_numbers(suggested: int | None, reason: str, next_command: str) -> None:
+def test_a_sweep_of_numbers(suggested: int | None, reason: str, chosen: str, model: str) -> None:
     result = {"parameter": "n_clusters", "points": POINTS, "suggested": suggested}
     config = {"train": [{"n_clusters": point["n_clusters"]} for point in POINTS]}
     with running_service() as service:
@@ -168,7 +170,12 @@ def test_a_sweep_of_numbers(suggested: int | None, reason: str, next_command: st
     assert header.split("\t")[:4] == ["clusters", "confidence", "doubt", "even"]
     assert rows[2].split("\t")[:4] == ["8", "25.0 %", "72.1 %", "8.0"]
     assert reason in rows[3]
-    assert next_command in done.stderr
+    assert "temi jobs plot job_1 --out sweep.png\n" in done.stderr
+    assert "To look at the 2 clusters: temi clusterings clusters cl_2\n" in done.stderr
+    assert "To look at the 4 clusters: temi clusterings clusters cl_4\n" in done.stderr
+    assert "the 8 clusters" not in done.stderr  # not kept
+    assert f"temi datasets use ds_1 {chosen}\n" in done.stderr
+    assert f"temi predict {model} FOLDER\n" in done.stderr
     assert ("suggested" in rows[1]) == (suggested == 4)
 
 
@@ -181,7 +188,7 @@ def test_a_sweep_of_betas() -> None:
     with running_service() as service:
         done = _watched(service, kind="sweep", result=result, config=config)
     assert "Suggested: beta 0.6" in done.stdout
-    assert "temi jobs start cluster ds_1 --clusters 4 --beta 0.6 --wait\n" in done.stderr
+    assert "To look at those of beta 0.7: temi clusterings clusters cl_4\n" in done.stderr
 
 
 def test_a_result_that_was_deleted() -> None:

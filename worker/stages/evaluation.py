@@ -1,6 +1,6 @@
 """The evaluate stage: assignments of a trained model and their metrics."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,17 +37,19 @@ class Assignments:
 
 @dataclass(frozen=True)
 class EvaluationFiles:
-    """The files of the evaluate stage, which the register stage reads."""
+    """The files of the evaluate stage, which the register stage reads. `suffix` is for a job that
+    trains several models."""
 
     job: EmbeddedJob
+    suffix: str = ""
 
     @property
     def metrics_key(self) -> str:
-        return f"{self.job.folder}/metrics.json"
+        return f"{self.job.folder}/metrics{self.suffix}.json"
 
     @property
     def assignments_key(self) -> str:
-        return f"{self.job.folder}/assignments.safetensors"
+        return f"{self.job.folder}/assignments{self.suffix}.safetensors"
 
     @property
     def done(self) -> bool:
@@ -75,21 +77,23 @@ def evaluate_clustering(
 ) -> tuple[dict[str, Any], Assignments]:
     """Returns metrics and assignments. `config` adds k-means for comparison. `neighbors` are those
     of `rows` (by default of all rows), numbered within them. `clusters` are merged first."""
-    tally = _assign(context, features, model, clusters)
+    progress = context.start_progress("evaluate", total=len(features))
+    tally = assign(features, model, clusters, progress.advance_to)
     labels = dataset_labels(context)
     with context.computing():
-        return _measure(tally, features, model, config, neighbors, rows, labels)
+        return measure(tally, features, labels, config, neighbors, rows)
 
 
-def _measure(
+def measure(
     tally: ConfidenceTally,
     features: npt.NDArray[np.float32],
-    model: ClusterModel,
-    config: TrainConfig | None,
-    neighbors: npt.NDArray[np.integer] | None,
-    rows: npt.NDArray[np.integer] | None,
     labels: list[str | None],
+    config: TrainConfig | None = None,
+    neighbors: npt.NDArray[np.integer] | None = None,
+    rows: npt.NDArray[np.integer] | None = None,
 ) -> tuple[dict[str, Any], Assignments]:
+    """Returns metrics and assignments of the tally; for the arguments see
+    `evaluate_clustering`."""
     assigned = tally.assigned()
     metrics: dict[str, Any] = tally.result().as_dict()
     # One number per cluster, and the rows of the clusters have them.
@@ -112,25 +116,26 @@ def _measure(
         cluster=assigned.astype(np.int32),
         probability=tally.probability().astype(np.float32),
         margin=tally.margin().astype(np.float32),
-        distance=center_distances(features, assigned, model.n_clusters),
+        distance=center_distances(features, assigned, tally.n_clusters),
     )
     return metrics, assignments
 
 
-def _assign(
-    context: JobContext,
+def assign(
     features: npt.NDArray[np.float32],
     model: ClusterModel,
-    clusters: ModelClusters | None,
+    clusters: ModelClusters | None = None,
+    advance_to: Callable[[int], None] | None = None,
 ) -> ConfidenceTally:
-    progress = context.start_progress("evaluate", total=len(features))
+    """Assigns all rows; `advance_to` is called with the number of finished ones."""
     tally = ConfidenceTally(model.n_clusters)
     rows = max(1, min(_CHUNK_ROWS, _CHUNK_VALUES // model.n_clusters))
     for start in range(0, len(features), rows):
         chunk = features[start : start + rows]
         probabilities = model.predict_proba(chunk)  # (chunk, C)
         tally.add(clusters.merge(probabilities) if clusters else probabilities)
-        progress.advance_to(start + len(chunk))
+        if advance_to is not None:
+            advance_to(start + len(chunk))
     return tally
 
 

@@ -51,6 +51,7 @@ class NewVersion:
     name: str
     manifest: dict[str, Any]
     tensors: dict[str, bytes]  # file name -> safetensors
+    number: int | None = None  # of a job that registers several
 
 
 def default_labels(n_clusters: int) -> list[str]:
@@ -85,23 +86,11 @@ def make_manifest(
 def register_version(context: JobContext, version: NewVersion, result: ClusteringResult) -> None:
     """Registers a new model version and its clustering, and ends the job."""
     context.start_progress("register", total=len(result.assignments.cluster))
-    folder = model_folder(context.job.id)
-    files = _write_files(context, folder, version)
+    files = write_files(context, version)
     ids = image_ids(context)
-    clustering_id = new_id("cl")
     with context.transaction() as session:
-        row = add_version(
-            session,
-            tenant=context.job.tenant,
-            name=version.name,
-            job_id=context.job.id,
-            clustering_id=clustering_id,
-            folder=folder,
-            manifest=version.manifest,
-            files=files,
-        )
-        model = {"name": version.name, "version": row.version}
-        _finish(context, session, clustering_id, model, result, ids)
+        clustering = add_trained(context, session, version, files, result, ids)
+        _finish(context, session, clustering)
 
 
 def register_prediction(
@@ -111,19 +100,42 @@ def register_prediction(
     context.start_progress("register", total=len(result.assignments.cluster))
     ids = image_ids(context)
     with context.transaction() as session:
-        model = {"name": name, "version": version}
-        _finish(context, session, new_id("cl"), model, result, ids)
+        clustering = _add_result(context, session, new_id("cl"), (name, version), result, ids)
+        _finish(context, session, clustering)
 
 
-def _finish(
+def add_trained(
+    context: JobContext,
+    session: Session,
+    version: NewVersion,
+    files: dict[str, str],
+    result: ClusteringResult,
+    ids: Sequence[str],
+) -> Clustering:
+    """Adds a version, whose files are written, and its clustering."""
+    clustering_id = new_id("cl")
+    row = add_version(
+        session,
+        tenant=context.job.tenant,
+        name=version.name,
+        job_id=context.job.id,
+        clustering_id=clustering_id,
+        folder=model_folder(context.job.id, version.number),
+        manifest=version.manifest,
+        files=files,
+    )
+    model = (version.name, row.version)
+    return _add_result(context, session, clustering_id, model, result, ids)
+
+
+def _add_result(
     context: JobContext,
     session: Session,
     clustering_id: str,
-    model: dict[str, Any],
+    model: tuple[str, int],
     result: ClusteringResult,
     ids: Sequence[str],
-) -> None:
-    count = len(ids)
+) -> Clustering:
     clustering = Clustering(
         id=clustering_id,
         tenant=context.job.tenant,
@@ -131,10 +143,10 @@ def _finish(
         dataset_id=context.job.dataset_id,
         dataset_fingerprint=context.job.dataset_fingerprint,
         embedding_folder=result.embedding_folder,
-        model_name=model["name"],
-        model_version=model["version"],
+        model_name=model[0],
+        model_version=model[1],
         n_clusters=len(result.labels),
-        image_count=count,
+        image_count=len(ids),
         metrics=result.metrics,
     )
     add_clustering(session, clustering, to_rows(ids, result.assignments))
@@ -142,9 +154,19 @@ def _finish(
     for merged in result.merges:
         operation = Merge(cluster_ids=merged, into=merged[0])
         apply_operation(session, context.job.tenant, clustering_id, operation)
+    return clustering
+
+
+def reference_of(clustering: Clustering) -> dict[str, Any]:
+    """What the result of a job says of its clustering."""
+    model = {"name": clustering.model_name, "version": clustering.model_version}
+    return {"clustering_id": clustering.id, "model": model}
+
+
+def _finish(context: JobContext, session: Session, clustering: Clustering) -> None:
     set_first(session, clustering)
-    summary = {"clustering_id": clustering_id, "model": model, "metrics": result.metrics}
-    finish_registration(context, session, summary, count)
+    summary = reference_of(clustering) | {"metrics": clustering.metrics}
+    finish_registration(context, session, summary, clustering.image_count)
 
 
 def finish_registration(
@@ -161,7 +183,9 @@ def finish_registration(
     )
 
 
-def _write_files(context: JobContext, folder: str, version: NewVersion) -> dict[str, str]:
+def write_files(context: JobContext, version: NewVersion) -> dict[str, str]:
+    """Writes the model's files; returns their SHA-256."""
+    folder = model_folder(context.job.id, version.number)
     manifest = json.dumps(version.manifest, indent=2, sort_keys=True).encode()
     files = {**version.tensors, "manifest.json": manifest}
     for name, data in files.items():
@@ -181,7 +205,7 @@ def add_clustering(session: Session, clustering: Clustering, rows: Iterable[Assi
 def name_clusters(session: Session, clustering_id: str, labels: Sequence[str]) -> None:
     """Stores the names that differ from the default names."""
     named = [
-        {"clustering_id": clustering_id, "cluster_id": number, "label": label}
+        {"clustering_id": clustering_id, "cluster_id": number, "label": label, "named": True}
         for number, label in enumerate(labels)
         if label != cluster_label(number)
     ]

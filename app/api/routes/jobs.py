@@ -24,6 +24,7 @@ from app.api.http.limits import EventStreamLimit
 from app.api.http.pagination import ListingDep
 from app.core.jobs import finished as finished_jobs
 from app.core.jobs import lifecycle as jobs
+from app.core.jobs.kinds import KindName
 from app.core.jobs.limits import check_memory, check_open_jobs
 from app.core.jobs.queries import select_curve_points, select_jobs, select_log_lines
 from app.core.jobs.requests.job_create import JobCreate
@@ -103,11 +104,12 @@ def accept_job(runtime: Runtime, tenant: str, key: str | None, body: JobCreate) 
 def list_jobs(
     listing: ListingDep,
     tenant: TenantDep,
+    kind: Annotated[KindName | None, Query(description="Only those of this kind.")] = None,
     status: Annotated[schemas.JobStatus | None, Query()] = None,
     dataset_id: Annotated[str | None, Query(max_length=40)] = None,
 ) -> dict[str, Any]:
     """Jobs of your tenant of all kinds, those that upload images included."""
-    query = select_jobs(tenant, status=status, dataset_id=dataset_id)
+    query = select_jobs(tenant, kind=kind, status=status, dataset_id=dataset_id)
     return listing.page(query, Job.id, schemas.Job.of, descending=True)
 
 

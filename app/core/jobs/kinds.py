@@ -25,7 +25,7 @@ KINDS: dict[str, JobKind] = {
     for kind in (
         JobKind("ingest", "cpu", ("ingest",)),
         JobKind("cluster", "gpu", ("embed", "mine", "train", "evaluate", "register")),
-        JobKind("sweep", "gpu", ("embed", "mine", "sweep")),
+        JobKind("sweep", "gpu", ("embed", "mine", "sweep", "register")),
         JobKind("finetune", "gpu", ("embed", "mine", "finetune", "evaluate", "register")),
         JobKind("predict", "gpu", ("embed", "evaluate", "register")),
         JobKind("map", "cpu", ("embed", "mine", "project")),

@@ -5,8 +5,12 @@ from sqlalchemy import Select, select
 from app.core.platform.tables import Job, JobCurve, JobLog
 
 
-def select_jobs(tenant: str, *, status: str | None, dataset_id: str | None) -> Select[Job]:
+def select_jobs(
+    tenant: str, *, kind: str | None, status: str | None, dataset_id: str | None
+) -> Select[Job]:
     query = select(Job).where(Job.tenant == tenant)
+    if kind:
+        query = query.where(Job.kind == kind)
     if status:
         query = query.where(Job.status == status)
     if dataset_id:

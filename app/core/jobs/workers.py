@@ -57,6 +57,12 @@ def worker_resources(session: Session, lease_seconds: float) -> set[str]:
     return {resource for takes in found for resource in takes}
 
 
+def worker_devices(session: Session, lease_seconds: float) -> list[str]:
+    """Returns the devices of the workers that train and embed, each once."""
+    found = session.execute(select(Worker.device, Worker.takes).where(is_alive(lease_seconds)))
+    return sorted({row.device for row in found if "gpu" in row.takes})
+
+
 def count_idle(session: Session, needs: str, lease_seconds: float) -> int:
     """Returns the number of idle workers with this resource."""
     idle = session.scalars(

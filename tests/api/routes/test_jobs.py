@@ -143,7 +143,7 @@ def test_an_unknown_job(client: TestClient, method: str, path: str) -> None:
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-def test_jobs_are_listed_by_status_and_dataset(client: TestClient, dataset: Json) -> None:
+def test_jobs_are_listed_by_kind_status_and_dataset(client: TestClient, dataset: Json) -> None:
     cluster = _post(client, dataset).json()
     other = upload(client, {"a.png": png_bytes()})
 
@@ -154,7 +154,12 @@ def test_jobs_are_listed_by_status_and_dataset(client: TestClient, dataset: Json
     assert listed(status="queued") == [other["id"], cluster["id"]]
     assert listed(status="queued", dataset_id=dataset["id"]) == [cluster["id"]]
     assert listed(status="failed") == []
-    assert client.get("/v1/jobs?status=done").status_code == 422
+    assert listed(kind="cluster") == [cluster["id"]]
+    assert listed(kind="ingest", status="queued") == [other["id"]]
+    assert listed(kind="ingest", dataset_id=other["dataset_id"]) == [other["id"]]
+    assert listed(kind="map") == []
+    for query in ("status=done", "kind=train"):
+        assert client.get(f"/v1/jobs?{query}").status_code == 422
 
 
 def test_the_remaining_time_follows_from_the_rate(client: TestClient, runtime: Runtime) -> None:

@@ -1,19 +1,21 @@
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from temi.analysis.choice import BetaCurve, BetaPoint
 from temi.analysis.plots import (
+    SweepFigures,
     TrainingCurves,
     plot_beta_curve,
     plot_cluster_sizes,
     plot_confusion,
     plot_probabilities,
     plot_probability_counts,
+    plot_sweep,
     plot_training,
 )
-from temi.analysis.sweep import BetaCurve, BetaPoint
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -159,3 +161,54 @@ def test_training_curves() -> None:
     assert legend(figure) == ["best head: 0"]
     assert len(figure.axes[1].get_lines()) == 3
     assert png(figure).startswith(b"\x89PNG")
+
+
+def sweep(**changes: Any) -> SweepFigures:
+    figures: dict[str, Any] = {
+        "parameter": "n_clusters",
+        "values": [4, 8, 16],
+        "doubt": [0.01, 0.05, 0.4],
+        "confidence": [0.99, 0.95, 0.6],
+        "evenness": [1.0, 0.9, 0.8],
+        "accuracy": [np.nan] * 3,
+        "suggested": 8,
+    }
+    return SweepFigures(**(figures | changes))
+
+
+def labels_of(figure: "Figure") -> list[str]:
+    (found,) = figure.legends
+    return [text.get_text() for text in found.get_texts()]
+
+
+def test_a_sweep_marks_the_suggestion_and_the_limit() -> None:
+    figure = plot_sweep(sweep())
+
+    axes = figure.axes[0]
+    doubt = axes.get_lines()[0]
+    assert list(np.asarray(doubt.get_xdata())) == [4, 8, 16]
+    assert list(np.asarray(doubt.get_ydata())) == [0.01, 0.05, 0.4]
+    assert labels_of(figure) == [
+        "doubt",
+        "confidence",
+        "evenness of the sizes",
+        "doubt of 10%",
+        "suggested: 8",
+    ]
+    assert list(np.asarray(axes.get_lines()[-1].get_xdata())) == [8, 8]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["4", "8", "16"]
+    assert png(figure).startswith(b"\x89PNG")
+
+
+def test_a_sweep_of_betas_with_labels_and_no_suggestion() -> None:
+    changes = {"values": [0.6, 0.7, 0.8], "accuracy": [0.7, 0.8, np.nan], "suggested": None}
+    figure = plot_sweep(sweep(parameter="beta", **changes))
+
+    assert labels_of(figure) == ["doubt", "confidence", "evenness of the sizes", "accuracy"]
+    assert figure.axes[0].get_xlabel() == "beta"
+    assert png(figure).startswith(b"\x89PNG")
+
+
+def test_a_sweep_of_one_value() -> None:
+    one = {name: [0.5] for name in ("doubt", "confidence", "evenness", "accuracy")}
+    assert png(plot_sweep(sweep(values=[5], **one, suggested=5))).startswith(b"\x89PNG")

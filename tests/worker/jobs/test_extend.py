@@ -113,7 +113,7 @@ def test_new_images_go_to_the_nearest_part_of_a_split(
     plan = plan_split(
         any_runtime.db, any_runtime.storage, "default", clustering.id, revisions=None, **arguments
     )
-    _edit(any_runtime, Split(**arguments, plan=plan))
+    _edit(any_runtime, Split(cluster_id=red, plan=plan))
     split = _labels(any_runtime)
     assert len({*split[:10]}) == len({*split[10:20]}) == 1
     assert split[0] != split[10]

@@ -61,6 +61,7 @@ def test_a_dataset_is_assigned_to_the_clusters_of_a_model(
             .order_by(Cluster.cluster_id)
         ).all()
     assert [cluster.label for cluster in clusters] == ["cluster 0", "warm", "cluster 2"]
+    assert [cluster.named for cluster in clusters] == [False, True, False]
     assert sum(cluster.size for cluster in clusters) == 30
 
 

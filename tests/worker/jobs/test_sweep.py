@@ -7,7 +7,7 @@ from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
-from temi.analysis.sweep import train_once
+from temi.analysis.sweep import train_model
 from tests.worker.conftest import Claimed
 from tests.worker.job_steps import LABELS, PICTURES, create, curve, result_of
 from tests.worker.tiny import add_dataset
@@ -47,6 +47,8 @@ def test_betas_are_compared(any_runtime: Runtime, claimed: Claimed) -> None:
             "size_kl",
             "loss",
             "accuracy",
+            "clustering_id",
+            "model",
         }
     assert result["suggested"] in (None, 0.51, 0.7)
     assert curve(any_runtime, job) == {1: result["points"][0], 2: result["points"][1]}
@@ -77,9 +79,9 @@ def test_finished_values_survive_a_crash(
             trained.append("crash")
             raise KeyboardInterrupt
         trained.append(args[2].n_clusters)
-        return train_once(*args, **options)
+        return train_model(*args, **options)
 
-    monkeypatch.setattr(sweep, "train_once", crash)
+    monkeypatch.setattr(sweep, "train_model", crash)
     with pytest.raises(KeyboardInterrupt):
         run_sweep(context)
     run_sweep(context)

@@ -15,6 +15,7 @@ from app.core.jobs.requests.training import (
     count_training_images,
     refusing_invalid_config,
 )
+from app.core.models import check_name, slug
 from app.core.models.backbones import check_usable_backbone
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
@@ -28,7 +29,8 @@ _MIN_IMAGES_PER_CLUSTER = 5  # a smaller cluster has too few neighbors of its ow
 
 
 class SweepCreate(base.JobCreateBase):
-    """Train with several values of one setting and compare the results; registers no model."""
+    """Train with several values of one setting, compare the results, and keep the clustering and
+    the model of each."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -58,6 +60,7 @@ class SweepCreate(base.JobCreateBase):
     n_clusters: int | None = Field(
         default=None, ge=2, le=base.MAX_CLUSTERS, description="Required for a sweep over `beta`."
     )
+    model_name: base.ModelName = None
     backbone: base.Backbone = DEFAULT_BACKBONE
     precision: base.Precision = "float32"
     exclude_duplicates: base.ExcludedDuplicates = "none"
@@ -78,12 +81,14 @@ class SweepCreate(base.JobCreateBase):
 
     def create(self, session: Session, tenant: str) -> Job:
         dataset = base.get_ready_dataset(session, tenant, self.dataset_id)
+        name = check_name(self.model_name) if self.model_name else slug(dataset.name)
         n_images = count_training_images(session, dataset, self.exclude_duplicates)
         check_neighbor_count(self.n_neighbors, n_images)
         values = self._sorted_values(n_images)
         train = [self._train_config(value, n_images) for value in values]
         config = {
             "parameter": self.parameter,
+            "model_name": name,
             "backbone": self.backbone,
             "precision": self.precision,
             "exclude_duplicates": self.exclude_duplicates,
