@@ -25,6 +25,7 @@ from app.api.routes import (
     docs,
     exports,
     images,
+    job_plots,
     jobs,
     keys,
     label_studio,
@@ -36,8 +37,10 @@ from app.api.routes import (
     oip,
     operations,
     predictions,
+    service,
     system,
     uploads,
+    workbench,
     workers,
 )
 from app.core.health import Health
@@ -69,6 +72,7 @@ _WITH_KEY = (
     datasets,
     images,
     jobs,
+    job_plots,
     maps,
     clusterings,
     operations,
@@ -82,13 +86,14 @@ _WITH_KEY = (
     dataset_labels,
     uploads,
     workers,
+    service,
     keys,
     audit,
     oip.models,
     oip.infer,
     label_studio,
 )
-_WITHOUT_KEY = (system, oip.server, docs)  # they show nothing of the collections
+_WITHOUT_KEY = (system, oip.server, docs, workbench)  # they show nothing of the collections
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:

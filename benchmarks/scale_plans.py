@@ -113,6 +113,12 @@ def cases(images: int) -> list[Case]:
     found += [
         Case("assignments of a small dataset", _get(f"{small}/assignments")),
         Case("assignments of a cluster", _get(f"{large}/assignments", cluster_id=8)),
+        Case(
+            "assignments of a cluster that another has, too",
+            _get(
+                f"{large}/assignments", cluster_id=8, other=clustering_of(LARGE), other_cluster_id=8
+            ),
+        ),
         Case("assignments taken out", _get(f"{small}/assignments", excluded=True)),
         Case("assignments in use", _get(f"{large}/assignments", excluded=False)),
     ]
@@ -129,8 +135,9 @@ def cases(images: int) -> list[Case]:
             "images of a cluster, among ties",
             _get(f"{large}/clusters/0/images", cursor=tie),
         ),
-        Case("clusters with examples", _get(f"{large}/clusters"), 10_000),
+        Case("clusters with examples", _get(f"{large}/clusters", examples=9), 10_000),
         Case("jobs", _get("/v1/jobs")),
+        Case("jobs of a kind", _get("/v1/jobs", kind="map")),
         Case("jobs that failed", _get("/v1/jobs", status="failed")),
         Case("jobs that wait", _get("/v1/jobs", status="queued")),
         Case("jobs of a dataset", _get("/v1/jobs", dataset_id=SMALL)),

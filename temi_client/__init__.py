@@ -11,7 +11,7 @@ from temi_client.errors import (
     UploadInterrupted,
 )
 from temi_client.models.access import AuditEntry, CreatedKey, Key
-from temi_client.models.base import Readiness
+from temi_client.models.base import PageCursors, Readiness
 from temi_client.models.clusterings import (
     Assignment,
     Cluster,
@@ -20,6 +20,10 @@ from temi_client.models.clusterings import (
     Operation,
     OperationWarning,
     RankedImage,
+    Selection,
+    SimilarCluster,
+    SimilarClusters,
+    SplitPreview,
     Statistics,
 )
 from temi_client.models.datasets import (
@@ -30,16 +34,18 @@ from temi_client.models.datasets import (
     Image,
     ImageLabel,
     LabelRow,
+    Neighbor,
     Upload,
     UploadLimits,
 )
-from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, LogLine
+from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, ListedKind, LogLine
 from temi_client.models.predictions import LoadedModel, Prediction, Predictions
 from temi_client.models.registry import AliasChange, Comparison, Model, ModelVersion
+from temi_client.models.system import System
 from temi_client.models.workers import Worker
 from temi_client.resources.clusterings import ImageOrder, PlotName
 from temi_client.resources.datasets import DuplicateKind, LabelFormat
-from temi_client.resources.jobs import ExportFormat, SweepParameter
+from temi_client.resources.jobs import ExportFormat, JobPlotName, SweepParameter
 from temi_client.resources.uploads import LabelsFrom, Source
 
 __all__ = [
@@ -66,27 +72,36 @@ __all__ = [
     "Job",
     "JobFailed",
     "JobKind",
+    "JobPlotName",
     "JobStatus",
     "Key",
     "LabelFormat",
     "LabelRow",
     "LabelsFrom",
+    "ListedKind",
     "LoadedModel",
     "LogLine",
     "Model",
     "ModelVersion",
+    "Neighbor",
     "Operation",
     "OperationWarning",
+    "PageCursors",
     "PlotName",
     "Prediction",
     "Predictions",
     "Progress",
     "RankedImage",
     "Readiness",
+    "Selection",
     "ServiceUnreachable",
+    "SimilarCluster",
+    "SimilarClusters",
     "Source",
+    "SplitPreview",
     "Statistics",
     "SweepParameter",
+    "System",
     "TemiClient",
     "TemiClientError",
     "Upload",

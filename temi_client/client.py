@@ -17,6 +17,7 @@ from temi_client.resources.images import ImageMethods
 from temi_client.resources.jobs import JobMethods
 from temi_client.resources.predictions import PredictionMethods
 from temi_client.resources.registry import RegistryMethods
+from temi_client.resources.system import SystemMethods
 from temi_client.resources.uploads import UploadMethods
 from temi_client.resources.workers import WorkerMethods
 from temi_client.transport import Transport, api_error, unreachable
@@ -32,6 +33,7 @@ class TemiClient(
     RegistryMethods,
     PredictionMethods,
     WorkerMethods,
+    SystemMethods,
     AccessMethods,
 ):
     """A client of a running service; use it as a context manager."""

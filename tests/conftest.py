@@ -49,7 +49,7 @@ _TIMES = {"heartbeat_seconds": 0.3, "maintenance_seconds": 0.2, **LONG_LEASES}
 _LOCAL = "http://127.0.0.1"
 _BYTES_PER_PROCESS = 3_000_000_000
 _MAX_PROCESSES = 8
-_LONG_FOLDERS = ("chaos", "e2e")  # they start whole services
+_LONG_FOLDERS = ("chaos", "e2e", "web")  # they start whole services
 
 
 def pytest_configure(config: pytest.Config) -> None:

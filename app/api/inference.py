@@ -67,12 +67,29 @@ class PredictContext:
             return await self.serving.predict(
                 self.model.files, features=inputs.features, seconds=seconds
             )
-        readable = [image for image in inputs.images if isinstance(image, bytes)]
+        return await self._send_images(inputs.images, seconds)
+
+    async def embed(self, inputs: PredictInputs, seconds: float | None) -> list[Outcome]:
+        """Returns the features (D,) of each input, or why it has none."""
+        if inputs.features is not None:
+            return list(inputs.features)
+        return await self._send_images(inputs.images, seconds, embed_only=True)
+
+    async def _send_images(
+        self,
+        images: Sequence[bytes | ImageRejected],
+        seconds: float | None,
+        *,
+        embed_only: bool = False,
+    ) -> list[Outcome]:
+        readable = [image for image in images if isinstance(image, bytes)]
         found: Sequence[Outcome] = ()
         if readable:
-            found = await self.serving.predict(self.model.files, readable, seconds=seconds)
+            found = await self.serving.predict(
+                self.model.files, readable, embed_only=embed_only, seconds=seconds
+            )
         predicted = iter(found)
-        return [next(predicted) if isinstance(i, bytes) else i for i in inputs.images]
+        return [next(predicted) if isinstance(i, bytes) else i for i in images]
 
 
 @asynccontextmanager

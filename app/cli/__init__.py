@@ -25,6 +25,9 @@ COMMANDS = {
     "exports": LazyCommand("exports:app", _RESOURCES, "Export clusterings to files."),
     "models": LazyCommand("models:app", _RESOURCES, "List models and manage their versions."),
     "workers": LazyCommand("workers:app", _RESOURCES, "List workers."),
+    "system": LazyCommand(
+        "system:system", _RESOURCES, "Show the version, device, storage and limits of the service."
+    ),
     "audit": LazyCommand(
         "audit:audit", _RESOURCES, "List the audit log, newest first; needs a key with scope admin."
     ),

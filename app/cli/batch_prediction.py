@@ -38,9 +38,10 @@ def list_images(paths: Sequence[Path]) -> list[Path]:
 class BatchPredictor:
     """Predicts with one version of a model, also if its alias changes meanwhile."""
 
-    def __init__(self, client: TemiClient, reference: str, top_k: int) -> None:
+    def __init__(self, client: TemiClient, reference: str, top_k: int, neighbors: int = 0) -> None:
         self._client = client
         self._top_k = top_k
+        self._neighbors = neighbors
         name, _, version = reference.partition("/versions/")
         self._name = name
         self._version = int(version) if version.isdecimal() else None
@@ -74,6 +75,7 @@ class BatchPredictor:
                 image_ids[start : start + _BATCH_FILES],
                 version=self._version,
                 top_k=self._top_k,
+                neighbors=self._neighbors,
             )
             self._pin(found)
             yield from found.data
@@ -86,7 +88,11 @@ class BatchPredictor:
     def _predict_batch(self, batch: list[Path]) -> list[Prediction]:
         try:
             found = self._client.predict(
-                self._name, batch, version=self._version, top_k=self._top_k
+                self._name,
+                batch,
+                version=self._version,
+                top_k=self._top_k,
+                neighbors=self._neighbors,
             )
         except ApiError as error:
             if error.status not in _REFUSED_FILES:

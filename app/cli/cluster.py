@@ -21,7 +21,7 @@ from app.cli.options import (
 )
 from app.cli.output import notices, results, write_labels
 from app.cli.progress import transfer_progress, wait_for_job
-from app.cli.tables import print_clusters, print_metrics
+from app.cli.tables import EXAMPLES, print_clusters, print_metrics
 from temi.backbones.catalog import DEFAULT_BACKBONE
 from temi_client import Job, LabelsFrom, ServiceUnreachable, TemiClient
 from temi_client.uploads import default_name
@@ -125,7 +125,7 @@ def _upload(client: TemiClient, folder: Path, name: str | None, labels_from: Lab
 
 def _report(client: TemiClient, job: Job, out: Path | None) -> None:
     clustering = client.clustering((job.result or {})["clustering_id"])
-    print_clusters(client.clusters(clustering.id))
+    print_clusters(client.clusters(clustering.id, examples=EXAMPLES))
     print_metrics(clustering)
     if out is not None:
         rows = client.assignments(clustering.id)

@@ -1,4 +1,4 @@
-"""`temi clusterings rename`, `merge`, `split`, `move`, `exclude`, `undo` and `operations`."""
+"""`temi clusterings operations`, and a command for each kind of operation."""
 
 import shlex
 from collections.abc import Callable
@@ -10,10 +10,11 @@ from typer.core import TyperCommand
 
 from app.cli.connection import connect
 from app.cli.errors import FAILED, print_error
-from app.cli.options import AsJson, ClusterId, ClusteringId, ImageIds
+from app.cli.options import AsJson, ClusterId, ClusteringId
 from app.cli.output import format_time, notices, print_item, print_rows
 from app.cli.seen_revisions import remember_revision, seen_revision
-from temi_client import ApiError, Operation, TemiClient
+from app.cli.tables import EXAMPLES, short_name
+from temi_client import ApiError, Operation, Selection, TemiClient
 
 app = typer.Typer()
 
@@ -25,6 +26,22 @@ ExpectedRevision = Annotated[
         help="Fail if the clustering is at another revision; default: the one you saw last.",
     ),
 ]
+OptionalImageIds = Annotated[list[str] | None, typer.Argument(metavar="[IMAGES]")]
+FromCluster = Annotated[
+    int | None, typer.Option("--from", min=0, help="Instead of IMAGES: all images of a cluster.")
+]
+MinProbability = Annotated[
+    float | None, typer.Option(min=0, max=1, help="With --from: at least this probability.")
+]
+MaxProbability = Annotated[
+    float | None, typer.Option(min=0, max=1, help="With --from: at most this probability.")
+]
+ExceptImages = Annotated[
+    list[str] | None,
+    typer.Option("--except", metavar="IMAGE", help="With --from: an image that stays."),
+]
+Parts = Annotated[int, typer.Option(min=2, max=100)]
+Seed = Annotated[int, typer.Option(min=0)]
 _WORDS = f"{__name__}.words"
 
 
@@ -51,7 +68,7 @@ def list_operations(
             lambda o: (
                 o.revision,
                 o.kind,
-                f"revision {o.undoes}" if o.undoes else _arguments(o),
+                _arguments(o),
                 o.moved,
                 o.undone_by or "",
                 o.created_by or "",
@@ -122,8 +139,12 @@ def split(
     ctx: typer.Context,
     clustering_id: ClusteringId,
     cluster: ClusterId,
-    parts: Annotated[int, typer.Option(min=2, max=100)] = 2,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    parts: Parts = 2,
+    seed: Seed = 0,
+    leave: Annotated[
+        list[int] | None,
+        typer.Option(min=0, help="Part of the preview to move; default: all but part 0."),
+    ] = None,
     revision: ExpectedRevision = None,
     as_json: AsJson = False,
 ) -> None:
@@ -140,9 +161,34 @@ def split(
         revision,
         as_json,
         lambda client, at: client.split_cluster(
-            clustering_id, cluster, parts=parts, seed=seed, revision=at
+            clustering_id, cluster, parts=parts, seed=seed, leave=leave or None, revision=at
         ),
         describe,
+    )
+
+
+@app.command("preview-split")
+def preview_split(
+    ctx: typer.Context,
+    clustering_id: ClusteringId,
+    cluster: ClusterId,
+    parts: Parts = 2,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Show the parts that a split of a cluster would make, without splitting it."""
+    with connect(ctx) as client:
+        found = client.preview_split(clustering_id, cluster, parts=parts, seed=seed)
+    print_rows(
+        found.parts,
+        as_json,
+        f"Parts of cluster {cluster}",
+        [">part", ">images", "most typical"],
+        lambda part: (
+            part.part,
+            part.size,
+            ", ".join(short_name(example.name) for example in part.examples[:EXAMPLES]),
+        ),
     )
 
 
@@ -150,7 +196,11 @@ def split(
 def move(
     ctx: typer.Context,
     clustering_id: ClusteringId,
-    image_ids: ImageIds,
+    image_ids: OptionalImageIds = None,
+    from_cluster: FromCluster = None,
+    min_probability: MinProbability = None,
+    max_probability: MaxProbability = None,
+    except_images: ExceptImages = None,
     to: Annotated[int | None, typer.Option(min=0, help="Target cluster.")] = None,
     to_new: Annotated[
         str | None, typer.Option(metavar="LABEL", help="Label of a new target cluster.")
@@ -161,13 +211,14 @@ def move(
     """Move images to a cluster or to a new one; excluded images are included again."""
     if (to is None) == (to_new is None):
         raise typer.BadParameter("Pass either --to or --to-new.")
+    chosen = _chosen(image_ids, from_cluster, min_probability, max_probability, except_images)
     _edit(
         ctx,
         clustering_id,
         revision,
         as_json,
         lambda client, at: client.move_images(
-            clustering_id, image_ids, cluster_id=to, new_cluster=to_new, revision=at
+            clustering_id, chosen, cluster_id=to, new_cluster=to_new, revision=at
         ),
         lambda _client, done: (
             f"Moved {_images(done.moved)} to cluster {done.arguments['cluster_id']}"
@@ -179,17 +230,22 @@ def move(
 def exclude(
     ctx: typer.Context,
     clustering_id: ClusteringId,
-    image_ids: ImageIds,
+    image_ids: OptionalImageIds = None,
+    from_cluster: FromCluster = None,
+    min_probability: MinProbability = None,
+    max_probability: MaxProbability = None,
+    except_images: ExceptImages = None,
     revision: ExpectedRevision = None,
     as_json: AsJson = False,
 ) -> None:
     """Exclude images from a clustering; they stay in the dataset."""
+    chosen = _chosen(image_ids, from_cluster, min_probability, max_probability, except_images)
     _edit(
         ctx,
         clustering_id,
         revision,
         as_json,
-        lambda client, at: client.exclude_images(clustering_id, image_ids, revision=at),
+        lambda client, at: client.exclude_images(clustering_id, chosen, revision=at),
         lambda _client, done: f"Excluded {_images(done.moved)}",
     )
 
@@ -210,6 +266,48 @@ def undo(
         lambda client, at: client.undo(clustering_id, revision=at),
         lambda _client, done: f"Undid revision {done.undoes}: {_images(done.moved)} moved back",
     )
+
+
+@app.command(cls=_EditCommand)
+def redo(
+    ctx: typer.Context,
+    clustering_id: ClusteringId,
+    revision: ExpectedRevision = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do the latest undone operation again, if nothing was edited since."""
+    _edit(
+        ctx,
+        clustering_id,
+        revision,
+        as_json,
+        lambda client, at: client.redo(clustering_id, revision=at),
+        lambda _client, done: (
+            f"Did revision {done.arguments['revision']} again: {_images(done.moved)} moved"
+        ),
+    )
+
+
+def _chosen(
+    image_ids: list[str] | None,
+    from_cluster: int | None,
+    min_probability: float | None,
+    max_probability: float | None,
+    except_images: list[str] | None,
+) -> list[str] | Selection:
+    """The images of the command line: their ids, or a selection of a cluster."""
+    if bool(image_ids) == (from_cluster is not None):
+        raise typer.BadParameter("Pass either IMAGES or --from.")
+    if from_cluster is not None:
+        return Selection(
+            cluster_id=from_cluster,
+            min_probability=min_probability,
+            max_probability=max_probability,
+            except_image_ids=except_images or [],
+        )
+    if min_probability is not None or max_probability is not None or except_images:
+        raise typer.BadParameter("Pass --from, too: the other options choose images of a cluster.")
+    return image_ids or []
 
 
 def _edit(
@@ -264,7 +362,7 @@ def _report_conflict(
 
 
 def _summary(one: Operation) -> str:
-    what = f"of revision {one.undoes}" if one.undoes else _arguments(one)
+    what = f"of {_arguments(one)}" if one.undoes else _arguments(one)
     person = f", by {one.created_by}" if one.created_by else ""
     return (
         f"revision {one.revision}: {one.kind} {what}, {_images(one.moved)} moved{person}, "
@@ -289,5 +387,14 @@ def _images(count: int) -> str:
 
 
 def _arguments(operation: Operation) -> str:
-    given = {name: value for name, value in operation.arguments.items() if value is not None}
-    return ", ".join(f"{name} {value}" for name, value in given.items())
+    if operation.kind == "undo":
+        return f"revision {operation.undoes}"
+    return _listed(operation.arguments)
+
+
+def _listed(values: dict[str, Any]) -> str:
+    given = {name: value for name, value in values.items() if value is not None}
+    return ", ".join(
+        f"{name} ({_listed(value)})" if isinstance(value, dict) else f"{name} {value}"
+        for name, value in given.items()
+    )

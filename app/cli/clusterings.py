@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.cli import clustering_operations
+from app.cli import clustering_operations, references
 from app.cli.connection import connect
 from app.cli.options import (
     AsJson,
@@ -27,7 +27,7 @@ from app.cli.output import (
     write_bytes,
 )
 from app.cli.seen_revisions import remember_revision, seen_revision
-from app.cli.tables import print_clusters
+from app.cli.tables import EXAMPLES, print_clusters
 from temi_client import ImageOrder, PlotName, TemiClient
 
 app = typer.Typer(no_args_is_help=True, help="Show and edit clusterings.")
@@ -37,6 +37,14 @@ Sort = Annotated[ImageOrder, typer.Option(help="Order of the images.")]
 Excluded = Annotated[
     bool | None,
     typer.Option("--excluded/--not-excluded", help="Only excluded images, or only the others."),
+]
+Other = Annotated[
+    str | None,
+    typer.Option(
+        help="Another clustering of the dataset, to compare with.",
+        callback=references.clustering_id,
+        autocompletion=references.complete_clusterings,
+    ),
 ]
 
 
@@ -68,11 +76,16 @@ def show(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = Fals
 
 
 @app.command("clusters")
-def list_clusters(ctx: typer.Context, clustering_id: ClusteringId, as_json: AsJson = False) -> None:
+def list_clusters(
+    ctx: typer.Context,
+    clustering_id: ClusteringId,
+    examples: Annotated[int, typer.Option(min=0, max=24, help="Images per cluster.")] = EXAMPLES,
+    as_json: AsJson = False,
+) -> None:
     """List the clusters of a clustering with their most representative images."""
     with connect(ctx) as client:
         revision = client.clustering(clustering_id).revision  # before, not to miss an edit
-        found = client.clusters(clustering_id)
+        found = client.clusters(clustering_id, examples=examples)
         print_json(found) if as_json else print_clusters(found)
     remember_revision(clustering_id, revision)
 
@@ -94,21 +107,47 @@ def list_images(
     clustering_id: ClusteringId,
     cluster: ClusterId,
     sort: Sort = "representative",
+    similar_to: Annotated[
+        str | None, typer.Option(help="An image; the most similar ones are first.")
+    ] = None,
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
     """List the images of a cluster, by default the most representative first."""
+    sort = "similar" if similar_to else sort
     with connect(ctx) as client:
         _remember_first(client, clustering_id)
+        found = client.cluster_images(clustering_id, cluster, sort=sort, similar_to=similar_to)
         print_rows(
-            islice(client.cluster_images(clustering_id, cluster, sort=sort), limit),
+            islice(found, limit),
             as_json,
             f"Images of cluster {cluster}, {sort} first",
-            ["image", "name", ">probability", ">margin", ">distance"],
+            ["image", "name", ">probability", ">margin", ">distance", "?>similarity"],
             lambda i: (
                 *(i.image_id, i.name, percent(i.probability)),
                 *(f"{i.margin:.3f}", f"{i.distance:.3f}"),
+                "" if i.similarity is None else f"{i.similarity:.3f}",
             ),
+        )
+
+
+@app.command("similar")
+def list_similar(
+    ctx: typer.Context,
+    clustering_id: ClusteringId,
+    cluster: ClusterId,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of clusters.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """List the clusters that are most similar to a cluster: candidates to merge."""
+    with connect(ctx) as client:
+        _remember_first(client, clustering_id)
+        print_rows(
+            client.similar_clusters(clustering_id, cluster, limit=limit).data,
+            as_json,
+            f"Clusters similar to cluster {cluster}",
+            [">cluster", "label", ">images", ">similarity"],
+            lambda c: (c.cluster_id, c.label, c.size, f"{c.similarity:.3f}"),
         )
 
 
@@ -118,14 +157,23 @@ def list_assignments(
     clustering_id: ClusteringId,
     cluster: Annotated[int | None, typer.Option(min=0, help="Only this cluster.")] = None,
     excluded: Excluded = None,
+    other: Other = None,
+    other_cluster: Annotated[
+        int | None, typer.Option(min=0, help="Only images in this cluster of --other.")
+    ] = None,
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
     """List the cluster of every image of a clustering."""
+    if (other is None) != (other_cluster is None):
+        raise typer.BadParameter("Pass --other and --other-cluster together.")
     with connect(ctx) as client:
         _remember_first(client, clustering_id)
+        found = client.assignments(
+            clustering_id, cluster, excluded=excluded, other=other, other_cluster_id=other_cluster
+        )
         print_rows(
-            islice(client.assignments(clustering_id, cluster, excluded=excluded), limit),
+            islice(found, limit),
             as_json,
             f"Assignments of {clustering_id}",
             ["image", "name", ">cluster", "label", ">probability"],

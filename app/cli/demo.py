@@ -16,7 +16,7 @@ from app.cli.connection import DEFAULT_SERVER, Connection, connection
 from app.cli.embedded_service import embedded_service, free_port
 from app.cli.output import notices, results
 from app.cli.progress import show_progress
-from app.cli.tables import print_clusters, print_metrics, print_predictions
+from app.cli.tables import EXAMPLES, print_clusters, print_metrics, print_predictions
 from temi.backbones.catalog import DEFAULT_BACKBONE
 from temi_client import ApiError, Dataset, Job, ServiceUnreachable, TemiClient
 
@@ -116,7 +116,7 @@ def _same_config(job: Job) -> bool:
 def _show(client: TemiClient, job: Job, held_back: Path) -> None:
     clustering = client.clustering((job.result or {})["clustering_id"])
     majority = _majority_groups(client, clustering.id)
-    print_clusters(client.clusters(clustering.id), majority)
+    print_clusters(client.clusters(clustering.id, examples=EXAMPLES), majority)
     print_metrics(clustering)
     results.print(
         "Every run on this machine gives the same clusters. Another kind of processor may assign "
@@ -148,5 +148,5 @@ def _next_steps(url: str | None) -> None:
     if url is None:
         results.print("Next: `make run` starts a service that keeps running.")
     base = (url or DEFAULT_SERVER).rstrip("/")
-    results.print(f"      {base}       the web page with the clusters")
+    results.print(f"      {base}       the workbench")
     results.print(f"      {base}/docs  the REST API")

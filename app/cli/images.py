@@ -39,6 +39,24 @@ def list_labels(ctx: typer.Context, image_id: ImageId, as_json: AsJson = False) 
         )
 
 
+@app.command("neighbors")
+def list_neighbors(
+    ctx: typer.Context,
+    image_id: ImageId,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Number of images.")] = 24,
+    as_json: AsJson = False,
+) -> None:
+    """List the images of the dataset that are most similar to an image."""
+    with connect(ctx) as client:
+        print_rows(
+            client.neighbors(image_id, limit=limit),
+            as_json,
+            f"Images similar to {image_id}",
+            ["image", "name", ">similarity"],
+            lambda found: (found.image_id, found.name, f"{found.similarity:.3f}"),
+        )
+
+
 @app.command("download")
 def download(ctx: typer.Context, image_id: ImageId, out: OutFileOrFolder = None) -> None:
     """Download an image file; resume an interrupted download."""

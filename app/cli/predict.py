@@ -44,6 +44,12 @@ def predict(
     paths: Paths = None,
     image_ids: ImageIds = None,
     top_k: Annotated[int, typer.Option("--top-k", min=1, help="Number of clusters per image.")] = 3,
+    neighbors: Annotated[
+        int,
+        typer.Option(
+            min=0, max=50, help="Most similar training images per image, in JSON and .jsonl."
+        ),
+    ] = 0,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -55,7 +61,7 @@ def predict(
     if paths and not files:
         raise typer.BadParameter("There is no image in these folders.", param_hint="PATHS")
     with connect_for_transfer(ctx) as client, StageProgress() as progress:
-        predictor = BatchPredictor(client, model, top_k)
+        predictor = BatchPredictor(client, model, top_k, neighbors)
         found = predictor.predict_stored(image_ids) if image_ids else predictor.predict(files)
         rows = _Rows(found, len(image_ids or files), progress)
         if out is not None:

@@ -8,7 +8,7 @@ from app.cli.output import percent, print_table
 from temi_client import Cluster, Clustering, Comparison, Prediction
 from temi_client.models.registry import ModelRef
 
-_EXAMPLES = 3
+EXAMPLES = 3  # of a cluster
 _COMPARED_NAMES = 20  # `--json` has them all
 _METHODS = {"temi": "TEMI", "kmeans": "k-means, same features"}
 
@@ -22,7 +22,7 @@ def print_clusters(clusters: Iterable[Cluster], majority: Mapping[int, str] | No
             *([] if majority is None else [majority.get(cluster.cluster_id, "-")]),
             cluster.size,
             percent(cluster.mean_probability),
-            ", ".join(short_name(example.name) for example in cluster.examples[:_EXAMPLES]),
+            ", ".join(short_name(example.name) for example in cluster.examples),
         )
         for cluster in clusters
     )

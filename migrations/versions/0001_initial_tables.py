@@ -264,6 +264,7 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_jobs_tenant"), "jobs", ["tenant"], unique=False)
     op.create_index("ix_jobs_tenant_id", "jobs", ["tenant", "id"], unique=False)
+    op.create_index("ix_jobs_tenant_kind_id", "jobs", ["tenant", "kind", "id"], unique=False)
     op.create_index("ix_jobs_tenant_status_id", "jobs", ["tenant", "status", "id"], unique=False)
     op.create_table(
         "skipped_files",
@@ -346,9 +347,9 @@ def upgrade() -> None:
             ["job_id"], ["jobs.id"], name=op.f("fk_clusterings_job_id_jobs"), ondelete="SET NULL"
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_clusterings")),
-        sa.UniqueConstraint("job_id", name=op.f("uq_clusterings_job_id")),
     )
     op.create_index(op.f("ix_clusterings_dataset_id"), "clusterings", ["dataset_id"], unique=False)
+    op.create_index(op.f("ix_clusterings_job_id"), "clusterings", ["job_id"], unique=False)
     op.create_index(op.f("ix_clusterings_tenant"), "clusterings", ["tenant"], unique=False)
     op.create_table(
         "current_clustering_changes",
@@ -448,8 +449,8 @@ def upgrade() -> None:
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("model_id", "version", name=op.f("pk_model_versions")),
-        sa.UniqueConstraint("job_id", name=op.f("uq_model_versions_job_id")),
     )
+    op.create_index(op.f("ix_model_versions_job_id"), "model_versions", ["job_id"], unique=False)
     op.create_table(
         "shards",
         sa.Column("id", sa.String(length=80), nullable=False),
@@ -506,8 +507,8 @@ def upgrade() -> None:
     op.create_table(
         "assignment_changes",
         sa.Column("clustering_id", sa.String(length=40), nullable=False),
-        sa.Column("image_id", sa.String(length=40), nullable=False),
         sa.Column("revision", sa.Integer(), nullable=False),
+        sa.Column("image_id", sa.String(length=40), nullable=False),
         sa.Column("before", sa.Integer(), nullable=False),
         sa.ForeignKeyConstraint(
             ["clustering_id"],
@@ -522,17 +523,14 @@ def upgrade() -> None:
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint(
-            "clustering_id", "image_id", "revision", name=op.f("pk_assignment_changes")
+            "clustering_id", "revision", "image_id", name=op.f("pk_assignment_changes")
         ),
     )
     op.create_index(
-        "ix_assignment_changes_clustering_id_revision",
+        "ix_assignment_changes_by_image",
         "assignment_changes",
-        ["clustering_id", "revision"],
+        ["image_id", "clustering_id", "revision"],
         unique=False,
-    )
-    op.create_index(
-        op.f("ix_assignment_changes_image_id"), "assignment_changes", ["image_id"], unique=False
     )
     op.create_table(
         "assignments",
@@ -606,6 +604,7 @@ def upgrade() -> None:
         sa.Column("clustering_id", sa.String(length=40), nullable=False),
         sa.Column("cluster_id", sa.Integer(), nullable=False),
         sa.Column("label", sa.String(length=200), nullable=False),
+        sa.Column("named", sa.Boolean(), nullable=False),
         sa.Column("active", sa.Boolean(), nullable=False),
         sa.Column("size", sa.Integer(), nullable=False),
         sa.Column("mean_probability", sa.Double(), nullable=True),
@@ -663,8 +662,7 @@ def downgrade() -> None:
     op.drop_index("ix_assignments_by_margin", table_name="assignments")
     op.drop_index("ix_assignments_by_distance", table_name="assignments")
     op.drop_table("assignments")
-    op.drop_index(op.f("ix_assignment_changes_image_id"), table_name="assignment_changes")
-    op.drop_index("ix_assignment_changes_clustering_id_revision", table_name="assignment_changes")
+    op.drop_index("ix_assignment_changes_by_image", table_name="assignment_changes")
     op.drop_table("assignment_changes")
     op.drop_index("ix_webhook_deliveries_status_due_at", table_name="webhook_deliveries")
     op.drop_index(op.f("ix_webhook_deliveries_job_id"), table_name="webhook_deliveries")
@@ -672,6 +670,7 @@ def downgrade() -> None:
     op.drop_index("ix_shards_job_id_stage_number", table_name="shards")
     op.drop_index("ix_shards_done_at_priority", table_name="shards")
     op.drop_table("shards")
+    op.drop_index(op.f("ix_model_versions_job_id"), table_name="model_versions")
     op.drop_table("model_versions")
     op.drop_table("job_logs")
     op.drop_table("job_curves")
@@ -681,12 +680,14 @@ def downgrade() -> None:
     op.drop_table("duplicates")
     op.drop_table("current_clustering_changes")
     op.drop_index(op.f("ix_clusterings_tenant"), table_name="clusterings")
+    op.drop_index(op.f("ix_clusterings_job_id"), table_name="clusterings")
     op.drop_index(op.f("ix_clusterings_dataset_id"), table_name="clusterings")
     op.drop_table("clusterings")
     op.drop_table("model_aliases")
     op.drop_index("ix_model_alias_changes_model_id_alias", table_name="model_alias_changes")
     op.drop_table("model_alias_changes")
     op.drop_index("ix_jobs_tenant_status_id", table_name="jobs")
+    op.drop_index("ix_jobs_tenant_kind_id", table_name="jobs")
     op.drop_index("ix_jobs_tenant_id", table_name="jobs")
     op.drop_index(op.f("ix_jobs_tenant"), table_name="jobs")
     op.drop_index("ix_jobs_status_priority_id", table_name="jobs")

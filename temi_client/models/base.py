@@ -13,6 +13,14 @@ class ErrorInfo(ApiModel):
     detail: str
 
 
+class PageCursors(ApiModel):
+    """Where each page of a list starts; the first one starts without a cursor."""
+
+    count: int
+    every: int  # rows per page
+    cursors: list[str | None]
+
+
 class Check(ApiModel):
     ok: bool
     status: str | None = None  # ok, warning, starting, failed or unknown

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from temi_client.models.base import ApiModel
 from temi_client.models.registry import ModelRef
@@ -17,6 +17,8 @@ class Clustering(ApiModel):
     n_clusters: int  # of this revision, without merged ones
     image_count: int
     revision: int
+    undo: int | None = None  # the revision that undo would revert
+    redo: int | None = None  # the revision that redo would do again
     metrics: dict[str, Any] = Field(default_factory=dict)
     created_at: datetime
 
@@ -30,9 +32,23 @@ class Example(ApiModel):
 class Cluster(ApiModel):
     cluster_id: int
     label: str
+    named: bool = False  # a person gave the label
     size: int
     mean_probability: float | None = None  # None if the cluster is empty
     examples: list[Example] = Field(default_factory=list)
+
+
+class PreviewedPart(ApiModel):
+    part: int  # the number for `leave` of the split; 0 is the largest
+    size: int
+    examples: list[Example] = Field(default_factory=list)  # closest to its center
+
+
+class SplitPreview(ApiModel):
+    """The parts that a split of a cluster would make, largest first."""
+
+    revision: int
+    parts: list[PreviewedPart]
 
 
 class Assignment(ApiModel):
@@ -52,6 +68,19 @@ class RankedImage(ApiModel):
     probability: float
     margin: float  # to the second most probable cluster; small for borderline images
     distance: float  # to the center of the cluster
+    similarity: float | None = None  # to the image `similar_to`
+
+
+class SimilarCluster(ApiModel):
+    cluster_id: int
+    label: str
+    size: int
+    similarity: float  # the cosine of the mean features
+
+
+class SimilarClusters(ApiModel):
+    revision: int
+    data: list[SimilarCluster]
 
 
 class Histogram(ApiModel):
@@ -73,6 +102,17 @@ class Statistics(ApiModel):
     size_kl: float | None = None
     sizes: list[int] = Field(default_factory=list)
     size_histogram: Histogram
+
+
+class Selection(ApiModel):
+    """All images of a cluster, or those of them in a range of probabilities."""
+
+    model_config = ConfigDict(extra="forbid")  # you make it: a misspelled field is an error
+
+    cluster_id: int
+    min_probability: float | None = None
+    max_probability: float | None = None
+    except_image_ids: list[str] = Field(default_factory=list)
 
 
 class OperationWarning(ApiModel):

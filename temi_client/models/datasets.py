@@ -107,3 +107,15 @@ class Upload(ApiModel):
 class UploadLimits(ApiModel):
     max_bytes: int
     extensions: list[str]  # of tus 1.0
+
+
+class Neighbor(ApiModel):
+    """An image that is similar to another."""
+
+    image_id: str
+    name: str
+    similarity: float  # the cosine of the features
+
+
+class Neighbors(ApiModel):
+    data: list[Neighbor]

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from temi_client.models.base import ApiModel, ErrorInfo
+from temi_client.models.datasets import Neighbor
 from temi_client.models.registry import ModelRef
 
 
@@ -19,6 +20,7 @@ class Prediction(ApiModel):
     probability: float | None = None
     top_k: list[ClusterProbability] = Field(default_factory=list)
     probabilities: list[float] | None = None  # of every cluster, if requested
+    neighbors: list[Neighbor] | None = None  # of the training, if requested
     error: ErrorInfo | None = None
 
 

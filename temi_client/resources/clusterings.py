@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+from temi_client.models.base import PageCursors
 from temi_client.models.clusterings import (
     Assignment,
     Cluster,
     Clustering,
     Operation,
     RankedImage,
+    Selection,
+    SimilarClusters,
+    SplitPreview,
     Statistics,
 )
 from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
 
-ImageOrder = Literal["representative", "borderline", "outlier"]
+ImageOrder = Literal["representative", "borderline", "outlier", "similar"]
 PlotName = Literal["sizes", "probabilities", "confusion", "curves"]
 
 
@@ -33,25 +37,66 @@ class ClusteringMethods(Resource):
         """Returns the probabilities and cluster sizes."""
         return self._get(Statistics, f"{_path(clustering_id)}/statistics")
 
-    def clusters(self, clustering_id: str) -> Iterator[Cluster]:
-        return self._pages(Cluster, f"{_path(clustering_id)}/clusters")
+    def clusters(self, clustering_id: str, *, examples: int | None = None) -> Iterator[Cluster]:
+        """Lists the clusters, each with this many of its most probable images (0 to 24)."""
+        return self._pages(Cluster, f"{_path(clustering_id)}/clusters", examples=examples)
 
     def get_cluster(self, clustering_id: str, cluster_id: int) -> Cluster:
         return self._get(Cluster, _cluster(clustering_id, cluster_id))
 
     def cluster_images(
-        self, clustering_id: str, cluster_id: int, *, sort: ImageOrder = "representative"
+        self,
+        clustering_id: str,
+        cluster_id: int,
+        *,
+        sort: ImageOrder = "representative",
+        similar_to: str | None = None,
+        cursor: str | None = None,
     ) -> Iterator[RankedImage]:
-        """Lists the images of a cluster: representative, borderline or outlier images first."""
+        """Lists the images of a cluster: representative, borderline or outlier images first, or
+        those first that are most similar to the image `similar_to`; from a cursor on if given."""
         path = f"{_cluster(clustering_id, cluster_id)}/images"
-        return self._pages(RankedImage, path, sort=sort)
+        return self._pages(RankedImage, path, sort=sort, similar_to=similar_to, cursor=cursor)
+
+    def cluster_image_cursors(
+        self,
+        clustering_id: str,
+        cluster_id: int,
+        *,
+        sort: ImageOrder = "representative",
+        similar_to: str | None = None,
+        every: int | None = None,
+    ) -> PageCursors:
+        """Returns the cursor of every 200th image, or of every `every`-th, in this order."""
+        path = f"{_cluster(clustering_id, cluster_id)}/images/cursors"
+        return self._get(PageCursors, path, sort=sort, similar_to=similar_to, every=every)
+
+    def similar_clusters(
+        self, clustering_id: str, cluster_id: int, *, limit: int | None = None
+    ) -> SimilarClusters:
+        """Returns the other clusters, most similar first."""
+        path = f"{_cluster(clustering_id, cluster_id)}/similar"
+        return self._get(SimilarClusters, path, limit=limit)
 
     def assignments(
-        self, clustering_id: str, cluster_id: int | None = None, *, excluded: bool | None = None
+        self,
+        clustering_id: str,
+        cluster_id: int | None = None,
+        *,
+        excluded: bool | None = None,
+        other: str | None = None,
+        other_cluster_id: int | None = None,
     ) -> Iterator[Assignment]:
-        """Lists the cluster of each image; `excluded` selects excluded images or all others."""
-        path = f"{_path(clustering_id)}/assignments"
-        return self._pages(Assignment, path, cluster_id=cluster_id, excluded=excluded)
+        """Lists the cluster of each image; `excluded` selects excluded images or all others,
+        `other_cluster_id` those that are in this cluster of the clustering `other`."""
+        return self._pages(
+            Assignment,
+            f"{_path(clustering_id)}/assignments",
+            cluster_id=cluster_id,
+            excluded=excluded,
+            other=other,
+            other_cluster_id=other_cluster_id,
+        )
 
     def contact_sheet(
         self,
@@ -113,41 +158,70 @@ class ClusteringMethods(Resource):
         *,
         parts: int | None = None,
         seed: int | None = None,
+        leave: Sequence[int] | None = None,
         revision: int | None = None,
     ) -> Operation:
-        """Splits a cluster by the similarity of its images, by default in two."""
+        """Splits a cluster by the similarity of its images, by default in two. `leave` has the
+        parts of the preview that become new clusters, by default all but part 0."""
         return self._operate(
-            clustering_id, revision, kind="split", cluster_id=cluster_id, parts=parts, seed=seed
+            clustering_id,
+            revision,
+            kind="split",
+            cluster_id=cluster_id,
+            parts=parts,
+            seed=seed,
+            leave=None if leave is None else list(leave),
         )
+
+    def preview_split(
+        self,
+        clustering_id: str,
+        cluster_id: int,
+        *,
+        parts: int | None = None,
+        seed: int | None = None,
+    ) -> SplitPreview:
+        """Returns the parts that a split with the same arguments would make."""
+        path = f"{_cluster(clustering_id, cluster_id)}:preview-split"
+        return self._post(SplitPreview, path, without_none({"parts": parts, "seed": seed}))
 
     def move_images(
         self,
         clustering_id: str,
-        image_ids: Sequence[str],
+        images: Sequence[str] | Selection,
         *,
         cluster_id: int | None = None,
         new_cluster: str | None = None,
         revision: int | None = None,
     ) -> Operation:
-        """Moves images to a cluster, or to a new one with the label `new_cluster`."""
+        """Moves images, given by their ids or a selection, to a cluster, or to a new one with the
+        label `new_cluster`."""
         return self._operate(
             clustering_id,
             revision,
             kind="move",
-            image_ids=list(image_ids),
+            **_images(images),
             cluster_id=cluster_id,
             new_cluster=new_cluster,
         )
 
     def exclude_images(
-        self, clustering_id: str, image_ids: Sequence[str], *, revision: int | None = None
+        self,
+        clustering_id: str,
+        images: Sequence[str] | Selection,
+        *,
+        revision: int | None = None,
     ) -> Operation:
-        """Excludes images from the clustering; they stay in the dataset."""
-        return self._operate(clustering_id, revision, kind="exclude", image_ids=list(image_ids))
+        """Excludes images, given by their ids or a selection; they stay in the dataset."""
+        return self._operate(clustering_id, revision, kind="exclude", **_images(images))
 
     def undo(self, clustering_id: str, *, revision: int | None = None) -> Operation:
         """Undoes the latest operation that is not undone yet."""
         return self._operate(clustering_id, revision, kind="undo")
+
+    def redo(self, clustering_id: str, *, revision: int | None = None) -> Operation:
+        """Does the latest undone operation again, if the clustering was not edited since."""
+        return self._operate(clustering_id, revision, kind="redo")
 
     def _operate(self, clustering_id: str, revision: int | None, **operation: Any) -> Operation:
         if revision is None:
@@ -156,6 +230,12 @@ class ClusteringMethods(Resource):
         headers = {"If-Match": f'"{revision}"', **idempotency_header(None)}
         path = f"{_path(clustering_id)}/operations"
         return self._post(Operation, path, without_none(operation), headers)
+
+
+def _images(images: Sequence[str] | Selection) -> dict[str, Any]:
+    if isinstance(images, Selection):
+        return {"selection": images.model_dump(exclude_none=True)}
+    return {"image_ids": list(images)}
 
 
 def _path(clustering_id: str) -> str:

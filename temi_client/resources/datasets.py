@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 from temi_client.downloads import Progress, download_stream
+from temi_client.models.base import PageCursors
 from temi_client.models.datasets import (
     CurrentClusteringChange,
     Dataset,
@@ -41,8 +42,13 @@ class DatasetMethods(Resource):
     def dataset(self, dataset_id: str) -> Dataset:
         return self._get(Dataset, _path(dataset_id))
 
-    def images(self, dataset_id: str) -> Iterator[Image]:
-        return self._pages(Image, f"{_path(dataset_id)}/images")
+    def images(self, dataset_id: str, *, cursor: str | None = None) -> Iterator[Image]:
+        """Lists the images in the order of the upload, from a cursor on if given."""
+        return self._pages(Image, f"{_path(dataset_id)}/images", cursor=cursor)
+
+    def image_cursors(self, dataset_id: str, *, every: int | None = None) -> PageCursors:
+        """Returns the cursor of every 200th image, or of every `every`-th."""
+        return self._get(PageCursors, f"{_path(dataset_id)}/images/cursors", every=every)
 
     def issues(self, dataset_id: str) -> Iterator[DatasetIssue]:
         return self._pages(DatasetIssue, f"{_path(dataset_id)}/issues")

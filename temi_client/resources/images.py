@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from temi_client.downloads import Progress, download_resumable
-from temi_client.models.datasets import Image, ImageLabel
+from temi_client.models.datasets import Image, ImageLabel, Neighbor, Neighbors
 from temi_client.resources.base import Resource, path_segment
 
 
@@ -36,6 +36,10 @@ class ImageMethods(Resource):
     def image_labels(self, image_id: str) -> Iterator[ImageLabel]:
         """Lists the labels of the image in all clusterings."""
         return self._pages(ImageLabel, f"{_path(image_id)}/labels")
+
+    def neighbors(self, image_id: str, *, limit: int | None = None) -> list[Neighbor]:
+        """Returns the most similar images of the dataset."""
+        return self._get(Neighbors, f"{_path(image_id)}/neighbors", limit=limit).data
 
     def delete_image(self, image_id: str) -> None:
         self._delete(_path(image_id))

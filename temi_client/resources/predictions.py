@@ -22,8 +22,10 @@ class PredictionMethods(Resource):
         top_k: int = 3,
         version: int | None = None,
         probabilities: bool = False,
+        neighbors: int = 0,
     ) -> Predictions:
-        """Labels files with a model: `name`, `name@alias`, or `name` and `version`."""
+        """Labels files with a model: `name`, `name@alias`, or `name` and `version`. `neighbors`
+        is the number of most similar images of the training to list."""
         files = [Path(path) for path in paths]
         if not files:
             raise ValueError("no images to predict")
@@ -35,7 +37,8 @@ class PredictionMethods(Resource):
                 name, version = response.model.name, response.model.version
             batch = files[start : start + _PREDICT_BATCH]
             body = multipart_body(batch)
-            response = self._predict(name, version, top_k, probabilities, body=body)
+            options = _options(top_k, probabilities, neighbors)
+            response = self._predict(name, version, options, body=body)
             found += response.data
         assert response is not None
         return Predictions(model=response.model, data=found)
@@ -48,10 +51,12 @@ class PredictionMethods(Resource):
         top_k: int = 3,
         version: int | None = None,
         probabilities: bool = False,
+        neighbors: int = 0,
     ) -> Predictions:
         """Labels images of your datasets, by id."""
         body = {"image_ids": list(image_ids)}
-        return self._predict(name, version, top_k, probabilities, json=body)
+        options = _options(top_k, probabilities, neighbors)
+        return self._predict(name, version, options, json=body)
 
     def predict_embeddings(
         self,
@@ -61,23 +66,33 @@ class PredictionMethods(Resource):
         top_k: int = 3,
         version: int | None = None,
         probabilities: bool = False,
+        neighbors: int = 0,
     ) -> Predictions:
         """Labels features that were computed with the model's backbone."""
         body = {"embeddings": [[float(value) for value in row] for row in embeddings]}
-        return self._predict(name, version, top_k, probabilities, json=body)
+        options = _options(top_k, probabilities, neighbors)
+        return self._predict(name, version, options, json=body)
 
     def loaded_models(self) -> list[LoadedModel]:
         """Returns the models that are loaded for predictions, with their backend and precision."""
         return self._get(LoadedModels, "/v1/serving").data
 
     def _predict(
-        self, name: str, version: int | None, top_k: int, probabilities: bool, **content: Any
+        self, name: str, version: int | None, options: dict[str, Any], **content: Any
     ) -> Predictions:
         fixed = "" if version is None else f"/versions/{version}"
         response = self._transport.send(
             "POST",
             f"/v1/models/{path_segment(name)}{fixed}:predict",
-            params={"top_k": top_k, **({"probabilities": True} if probabilities else {})},
+            params=options,
             **content,
         )
         return Predictions.model_validate_json(response.content)
+
+
+def _options(top_k: int, probabilities: bool, neighbors: int) -> dict[str, Any]:
+    return {
+        "top_k": top_k,
+        **({"probabilities": True} if probabilities else {}),
+        **({"neighbors": neighbors} if neighbors else {}),
+    }

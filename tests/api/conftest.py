@@ -1,7 +1,7 @@
 """Datasets and clusterings for the API tests. Jobs run in the process of the test."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,18 @@ from sqlalchemy import select
 from app.core.clusterings.current import set_first
 from app.core.clusterings.rows import Assigned
 from app.core.jobs.lifecycle import Progress, claim, create_job, finish
+from app.core.jobs.records import add_curve
 from app.core.models import add_version
 from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Clustering, Dataset, Image
 from app.core.runtime import Runtime
 from app.core.storage import Storage, open_storage
+from app.core.storage.keys import embedding_folder
 from app.core.storage.local import LocalStorage
 from tests.conftest import MakeClient, running_api
 from tests.images import ZIP, jpeg_bytes, png_bytes, zip_of
-from tests.model_files import small_files, small_manifest, write_files
+from tests.model_files import DIM, small_files, small_manifest, write_files
 from worker.context import JobContext
 from worker.stages.registration import add_clustering
 from worker.supervision import job_process as child
@@ -109,6 +111,24 @@ def make_clustering(runtime: Runtime) -> MakeClustering:
     return lambda dataset_id, **options: store_clustering(runtime, dataset_id, **options)
 
 
+def add_sweep_points(
+    runtime: Runtime, job_id: str, values: Sequence[int], accuracy: float | None = None
+) -> None:
+    """The curve of a sweep over `n_clusters`, without any training."""
+    with runtime.db.write() as session:
+        for number, value in enumerate(values):
+            figures = {
+                "n_clusters": value,
+                "occupancy_entropy": 1.0,
+                "conditional_entropy": 0.05 * number,
+                "mean_probability": 0.9,
+                "size_kl": 0.1,
+                "loss": -1.0,
+                "accuracy": accuracy,
+            }
+            add_curve(session, job_id, number + 1, figures)
+
+
 def store_clustering(
     runtime: Runtime,
     dataset_id: str,
@@ -142,6 +162,7 @@ def store_clustering(
             tenant=dataset.tenant,
             job_id=job.id,
             dataset_id=dataset_id,
+            embedding_folder=_save_features(runtime.storage, images),
             model_name=model,
             model_version=version,
             n_clusters=n_clusters,
@@ -156,3 +177,16 @@ def store_clustering(
         add_clustering(session, clustering, rows)
         set_first(session, clustering)
     return clustering_id
+
+
+def _save_features(storage: Storage, images: Sequence[Image]) -> str:
+    """The features of image i point in the direction of i * 10 degrees; returns their folder."""
+    angles = np.deg2rad(10 * np.arange(len(images)))
+    hashes = [list(bytes.fromhex(image.sha256)) for image in images]
+    folder = embedding_folder(new_id("test"))
+    features = np.zeros((len(images), DIM), dtype=np.float32)
+    features[:, 0], features[:, 1] = np.cos(angles), np.sin(angles)
+    for name, array in (("features", features), ("hashes", np.array(hashes, dtype=np.uint8))):
+        with storage.writing(f"{folder}/{name}.npy") as file:
+            np.save(file, array)
+    return folder

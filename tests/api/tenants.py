@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from app.core.jobs.lifecycle import claim, finish
 from app.core.jobs.requests.map import map_key
 from app.core.runtime import Runtime
-from tests.api.conftest import store_clustering, upload, work_on
+from tests.api.conftest import add_sweep_points, store_clustering, upload, work_on
 from tests.images import jpeg_bytes, png_bytes
 from tests.keys import bearer, make_key
 
@@ -61,6 +61,7 @@ def make_owner(client: TestClient, runtime: Runtime, name: str) -> Tenant:
         dataset_id=dataset,
         image_id=owner.done("GET", f"/v1/datasets/{dataset}/images").json()["data"][0]["id"],
         job_id=job["id"],
+        sweep_job_id=_sweep_job(owner, runtime, dataset),
         map_job_id=_map_job(owner, runtime, dataset),
         clustering_id=clustering,
         cluster_id=0,
@@ -92,6 +93,14 @@ def _map_job(owner: Tenant, runtime: Runtime, dataset_id: str) -> str:
     body = {"kind": "map", "dataset_id": dataset_id}
     job_id: str = owner.done("POST", "/v1/jobs", json=body).json()["id"]
     runtime.storage.write(map_key(job_id), b"a map")
+    _finish(runtime, job_id)
+    return job_id
+
+
+def _sweep_job(owner: Tenant, runtime: Runtime, dataset_id: str) -> str:
+    body = {"kind": "sweep", "dataset_id": dataset_id, "parameter": "n_clusters", "values": [2]}
+    job_id: str = owner.done("POST", "/v1/jobs", json=body).json()["id"]
+    add_sweep_points(runtime, job_id, [2])
     _finish(runtime, job_id)
     return job_id
 

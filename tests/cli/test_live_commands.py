@@ -1,6 +1,7 @@
 """Commands against the real API: output, files and exit codes."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,9 @@ def test_a_dataset_from_sources_of_the_service(temi: Temi, tmp_path: Path) -> No
         ["datasets", "labels", "ds_1", "--format", "arrow"],
         ["clusterings", "merge", "cl_1", "3"],
         ["clusterings", "move", "cl_1", "img_1"],
+        ["clusterings", "exclude", "cl_1"],
+        ["clusterings", "exclude", "cl_1", "img_1", "--from", "0"],
+        ["clusterings", "exclude", "cl_1", "img_1", "--max-probability", "0.5"],
         ["clusterings", "images", "cl_1", "0", "--sort", "best"],
         ["exports", "create", "cl_1", "--format", "docx"],
         ["jobs", "start", "cluster", "ds_1", "-k", "1"],
@@ -144,6 +148,8 @@ def test_images(temi: Temi, images: list[Image], tmp_path: Path) -> None:
     first = images[0]
     assert as_json(temi("images", "show", first.id, "--json"))["name"] == "cats/a.jpg"
     assert "cluster 0" in temi("images", "labels", first.id).stdout
+    assert "0.985" in temi("images", "neighbors", first.id).stdout
+    assert len(as_json(temi("images", "neighbors", first.id, "--limit", 2, "--json"))) == 2
     temi("images", "download", first.id, "-o", tmp_path)
     assert (tmp_path / "a.jpg").read_bytes() == FILES["cats/a.jpg"]
     temi("images", "thumbnail", first.id, "-o", tmp_path / "small.webp", "--size", 64)
@@ -157,6 +163,8 @@ def test_jobs(temi: Temi, dataset: Dataset) -> None:
     job = as_json(started)
     assert (job["kind"], job["priority"]) == ("cluster", 5)
     assert job["id"] in temi("jobs", "list", "--status", "queued", "--dataset", dataset.id).stdout
+    listed = as_json(temi("jobs", "list", "--kind", "cluster", "--json"))
+    assert {one["kind"] for one in listed} == {"cluster"}
     assert as_json(temi("jobs", "show", job["id"], "--json"))["status"] == "queued"
     assert as_json(temi("jobs", "cancel", job["id"], "--json"))["status"] == "cancelled"
     assert "cancelled" in temi("jobs", "watch", job["id"], exit_code=1).stderr
@@ -198,11 +206,20 @@ def test_clusterings(temi: Temi, clustering: Clustering, tmp_path: Path) -> None
     assert at in temi("clusterings", "list").stdout
     assert as_json(temi("clusterings", "show", at, "--json"))["revision"] == 1
     assert "cluster 1" in temi("clusterings", "clusters", at).stdout
-    assert len(as_json(temi("clusterings", "clusters", at, "--json"))) == 3
+    listed = as_json(temi("clusterings", "clusters", at, "--examples", 1, "--json"))
+    assert [len(cluster["examples"]) for cluster in listed] == [1, 1, 0]
     assert as_json(temi("clusterings", "cluster", at, 0, "--json"))["size"] == 2
     ranked = temi("clusterings", "images", at, 0, "--sort", "borderline", "--limit", 1)
     assert "dogs/c.jpg" in ranked.stdout
+    one = as_json(temi("clusterings", "images", at, 1, "--limit", 1, "--json"))[0]["image_id"]
+    nearest = as_json(temi("clusterings", "images", at, 0, "--similar-to", one, "--json"))
+    assert [image["similarity"] for image in nearest] == [0.984808, 0.984808]
+    assert "cluster 1" in temi("clusterings", "similar", at, 0).stdout
     assert len(as_json(temi("clusterings", "assignments", at, "--cluster", 1, "--json"))) == 2
+    both = ["--cluster", 1, "--other", at, "--other-cluster"]
+    for other_cluster, count in ((1, 2), (0, 0)):
+        shown = temi("clusterings", "assignments", at, *both, other_cluster, "--json")
+        assert len(as_json(shown)) == count
     assert "empty_clusters" in temi("clusterings", "statistics", at).stdout
     temi("clusterings", "contact-sheet", at, 0, "-o", tmp_path / "sheet.png")
     assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
@@ -210,6 +227,24 @@ def test_clusterings(temi: Temi, clustering: Clustering, tmp_path: Path) -> None
     assert "<svg" in (tmp_path / "sizes.svg").read_text()
     temi("clusterings", "delete", at, "--yes")
     assert as_json(temi("clusterings", "list", "--json")) == []
+
+
+def test_the_clusterings_of_a_sweep(
+    live: Live, temi: Temi, dataset: Dataset, tmp_path: Path
+) -> None:
+    words = ["--parameter", "n_clusters", "--value", 2, "--value", 3, "--heads", 2, "--steps", 20]
+    with live.working():
+        done = temi("jobs", "start", "sweep", dataset.id, *words, "--model-name", "pets", "--wait")
+    commands = [line.partition(": temi ")[2] for line in done.stderr.splitlines()]
+    seen = [shlex.split(each) for each in commands if each.startswith("clusterings clusters")]
+    assert [len(temi(*each).stdout.splitlines()) - 1 for each in seen] == [2, 3]
+    temi("jobs", "plot", "@last", "-o", tmp_path / "sweep.svg")
+    assert "<svg" in (tmp_path / "sweep.svg").read_text()
+    chosen = seen[1][-1]
+    used = as_json(temi("datasets", "use", dataset.id, chosen, "--json"))
+    assert used["current_clustering_id"] == chosen
+    model = as_json(temi("clusterings", "show", chosen, "--json"))["model"]
+    assert model["name"] == "pets"
 
 
 def test_operations(temi: Temi, clustering: Clustering, images: list[Image]) -> None:
@@ -224,11 +259,24 @@ def test_operations(temi: Temi, clustering: Clustering, images: list[Image]) -> 
     merged = temi("clusterings", "merge", at, 0, 1, "--label", "pets").stderr
     assert "Merged 1 into cluster 0 ('pets'), which has 3 images now" in merged
     assert as_json(temi("clusterings", "undo", at, "--json"))["undoes"] == 6
+    assert "Did revision 6 again: 1 image moved" in temi("clusterings", "redo", at).stderr
+    temi("clusterings", "undo", at)
     temi("clusterings", "split", at, 2, exit_code=1)
     history = temi("clusterings", "operations", at).stdout
     assert "revision 6" in history
     kinds = [row["kind"] for row in as_json(temi("clusterings", "operations", at, "--json"))]
-    assert kinds == ["undo", "merge", "exclude", "move", "move", "rename"]
+    assert kinds == ["undo", "redo", "undo", "merge", "exclude", "move", "move", "rename"]
+
+
+def test_a_selection(temi: Temi, clustering: Clustering, images: list[Image]) -> None:
+    at, stays = clustering.id, images[0].id
+    temi("clusterings", "show", at)
+    moved = temi("clusterings", "move", at, "--from", 0, "--except", stays, "--to", 2).stderr
+    assert "Moved 1 image to cluster 2" in moved
+    words = ("--from", 1, "--max-probability", 1, "--min-probability", 0)
+    assert "Excluded 2 images" in temi("clusterings", "exclude", at, *words).stderr
+    history = temi("clusterings", "operations", at).stdout
+    assert "selection (cluster_id 0, except_images 1), cluster_id 2" in history
 
 
 def test_exports(live: Live, temi: Temi, clustering: Clustering, tmp_path: Path) -> None:
@@ -248,6 +296,13 @@ def test_exports(live: Live, temi: Temi, clustering: Clustering, tmp_path: Path)
 def test_a_file_that_cannot_be_written_is_exit_code_1(temi: Temi, images: list[Image]) -> None:
     answer = temi("images", "thumbnail", images[0].id, "-o", "/proc/no/such.webp", exit_code=1)
     assert "error" in answer.stderr
+
+
+def test_system(temi: Temi) -> None:
+    shown = temi("system").stdout
+    assert "embedded" in shown
+    assert "efficientnet_lite0" in shown
+    assert as_json(temi("system", "--json"))["limits"]["max_image_bytes"] == 100 * 1024**2
 
 
 def test_workers(live: Live, temi: Temi) -> None:

@@ -94,3 +94,10 @@ def test_a_version(trained_live: Live, photos: list[str]) -> None:
     answer = CliRunner().invoke(app, words)
     assert answer.exit_code == 0, answer.output
     assert as_names(answer) == photos[:1]
+
+
+def test_the_nearest_images_of_the_training(trained_live: Live, photos: list[str]) -> None:
+    rows = json.loads(_run(trained_live, *photos[:2], "--neighbors", 3, "--json").stdout)
+    for photo, row in zip(photos, rows, strict=False):
+        groups = {one["name"].partition("/")[0] for one in row["neighbors"]}
+        assert groups == {Path(photo).parent.name}

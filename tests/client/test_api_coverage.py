@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from temi_client import ApiError, JobKind, JobStatus, TemiClient
+from temi_client import ApiError, JobKind, JobStatus, ListedKind, TemiClient
 from tests.client.live import FILES, Live, Route
 from tests.images import zip_of
 
@@ -42,6 +42,7 @@ CALLS: dict[str, Call] = {
     "datasets": lambda c, _: c.datasets(),
     "dataset": lambda c, _: c.dataset("ds_1"),
     "images": lambda c, _: c.images("ds_1"),
+    "image_cursors": lambda c, _: c.image_cursors("ds_1"),
     "issues": lambda c, _: c.issues("ds_1"),
     "duplicates": lambda c, _: c.duplicates("ds_1", kind="exact"),
     "rename_dataset": lambda c, _: c.rename_dataset("ds_1", "x"),
@@ -54,6 +55,7 @@ CALLS: dict[str, Call] = {
     "image_content": lambda c, file: c.image_content(_first_image_id(c), file.with_name("image")),
     "thumbnail": lambda c, _: c.thumbnail("img_1"),
     "image_labels": lambda c, _: c.image_labels("img_1"),
+    "neighbors": lambda c, _: c.neighbors("img_1"),
     "delete_image": lambda c, _: c.delete_image("img_1"),
     # jobs
     "create_job": lambda c, _: c.create_job(dataset_id="ds_1", n_clusters=2),
@@ -70,6 +72,7 @@ CALLS: dict[str, Call] = {
     "delete_job": lambda c, _: c.delete_job("job_1"),
     "logs": lambda c, _: c.logs("job_1"),
     "curves": lambda c, _: c.curves("job_1"),
+    "job_plot": lambda c, _: c.job_plot("job_1"),
     "download_map": lambda c, file: c.download_map("job_1", file.with_name("map")),
     # clusterings
     "clusterings": lambda c, _: c.clusterings(),
@@ -82,6 +85,8 @@ CALLS: dict[str, Call] = {
     "clusters": lambda c, _: c.clusters("cl_1"),
     "get_cluster": lambda c, _: c.get_cluster("cl_1", 0),
     "cluster_images": lambda c, _: c.cluster_images("cl_1", 0),
+    "cluster_image_cursors": lambda c, _: c.cluster_image_cursors("cl_1", 0),
+    "similar_clusters": lambda c, _: c.similar_clusters("cl_1", 0),
     "assignments": lambda c, _: c.assignments("cl_1"),
     "contact_sheet": lambda c, _: c.contact_sheet("cl_1", 0),
     "plot": lambda c, _: c.plot("cl_1", "sizes"),
@@ -89,9 +94,11 @@ CALLS: dict[str, Call] = {
     "rename_cluster": lambda c, _: c.rename_cluster("cl_1", 0, "x", revision=1),
     "merge_clusters": lambda c, _: c.merge_clusters("cl_1", [0, 1], revision=1),
     "split_cluster": lambda c, _: c.split_cluster("cl_1", 0, revision=1),
+    "preview_split": lambda c, _: c.preview_split("cl_1", 0),
     "move_images": lambda c, _: c.move_images("cl_1", ["img_1"], cluster_id=0, revision=1),
     "exclude_images": lambda c, _: c.exclude_images("cl_1", ["img_1"], revision=1),
     "undo": lambda c, _: c.undo("cl_1", revision=1),
+    "redo": lambda c, _: c.redo("cl_1", revision=1),
     # exports
     "exports": lambda c, _: c.exports(),
     "get_export": lambda c, _: c.get_export("exp_1"),
@@ -116,6 +123,7 @@ CALLS: dict[str, Call] = {
     "predict_embeddings": lambda c, _: c.predict_embeddings("pets", [[0.0]]),
     "loaded_models": lambda c, _: c.loaded_models(),
     "workers": lambda c, _: c.workers(),
+    "system": lambda c, _: c.system(),
     # access; create_key is last, because all requests after it need a key
     "keys": lambda c, _: c.keys(),
     "revoke_key": lambda c, _: c.revoke_key("key_1"),
@@ -185,5 +193,6 @@ def test_job_kinds_and_statuses_are_those_of_the_service(live: Live) -> None:
     bodies = all_schemas["JobCreate"]["oneOf"]
     schemas = [all_schemas[one["$ref"].rsplit("/", 1)[-1]] for one in bodies]
     assert [schema["properties"]["kind"]["const"] for schema in schemas] == list(get_args(JobKind))
-    (status,) = (one for one in jobs["get"]["parameters"] if one["name"] == "status")
-    assert set(status["schema"]["anyOf"][0]["enum"]) == set(get_args(JobStatus))
+    listed = {one["name"]: one["schema"] for one in jobs["get"]["parameters"]}
+    for name, values in (("kind", ListedKind), ("status", JobStatus)):
+        assert set(listed[name]["anyOf"][0]["enum"]) == set(get_args(values))

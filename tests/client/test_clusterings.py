@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from temi_client import ApiError, Clustering, JobFailed, TemiClient
+from temi_client import ApiError, Clustering, JobFailed, Selection, TemiClient
 from tests.client.live import Live
 
 
@@ -19,9 +19,13 @@ def test_read_a_clustering(live_client: TemiClient, clustering: Clustering) -> N
     clusters = list(live_client.clusters(clustering.id))
     assert [cluster.size for cluster in clusters] == [2, 2, 0]
     assert live_client.get_cluster(clustering.id, 1) == clusters[1]
+    fewer = live_client.clusters(clustering.id, examples=1)
+    assert [len(cluster.examples) for cluster in fewer] == [1, 1, 0]
     ranked = list(live_client.cluster_images(clustering.id, 0))
     assert ranked[0].probability > ranked[1].probability
     assert list(live_client.cluster_images(clustering.id, 0, sort="outlier")) == ranked[::-1]
+    cursors = live_client.cluster_image_cursors(clustering.id, 0, every=1).cursors
+    assert list(live_client.cluster_images(clustering.id, 0, cursor=cursors[1])) == ranked[1:]
     assert len(list(live_client.assignments(clustering.id, 1))) == 2
     statistics = live_client.statistics(clustering.id)
     assert (statistics.images, statistics.clusters, statistics.empty_clusters) == (4, 3, 1)
@@ -46,8 +50,20 @@ def test_operations(live_client: TemiClient, clustering: Clustering) -> None:
     assert live_client.get_cluster(at, 0).label == "pets"
     assert live_client.undo(at).undoes == merged.revision
     assert live_client.get_cluster(at, 0).label == "cats"
+    assert live_client.clustering(at).redo == merged.revision
+    live_client.redo(at)
+    assert live_client.get_cluster(at, 0).label == "pets"
+    assert live_client.clustering(at).undo == merged.revision
     kinds = [operation.kind for operation in live_client.operations(at)]
-    assert kinds == ["undo", "merge", "exclude", "move", "move", "rename"]
+    assert kinds == ["redo", "undo", "merge", "exclude", "move", "move", "rename"]
+
+
+def test_operations_on_a_selection(live_client: TemiClient, clustering: Clustering) -> None:
+    at, images = clustering.id, [a.image_id for a in live_client.assignments(clustering.id, 0)]
+    rest = Selection(cluster_id=0, except_image_ids=images[:1])
+    assert live_client.move_images(at, rest, cluster_id=2).moved == 1
+    assert live_client.exclude_images(at, Selection(cluster_id=1, min_probability=0)).moved == 2
+    assert [cluster.size for cluster in live_client.clusters(at)] == [1, 0, 1]
 
 
 def test_an_operation_on_a_stale_revision_is_refused(
@@ -62,7 +78,10 @@ def test_an_operation_on_a_stale_revision_is_refused(
 
 def test_a_split_needs_more_than_one_image(live_client: TemiClient, clustering: Clustering) -> None:
     with pytest.raises(ApiError) as caught:
-        live_client.split_cluster(clustering.id, 2, parts=2, seed=0)
+        live_client.split_cluster(clustering.id, 2, parts=2, seed=0, leave=[1])
+    assert caught.value.status in (409, 422)
+    with pytest.raises(ApiError) as caught:
+        live_client.preview_split(clustering.id, 2, parts=2, seed=0)
     assert caught.value.status in (409, 422)
 
 

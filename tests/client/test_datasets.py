@@ -24,6 +24,9 @@ def test_read_a_dataset(live_client: TemiClient, dataset: Dataset) -> None:
     images = list(live_client.images(dataset.id))
     assert [image.name for image in images] == [name for name in FILES if "bad" not in name]
     assert live_client.image(images[0].id) == images[0]
+    cursors = live_client.image_cursors(dataset.id, every=3)
+    assert (cursors.count, len(cursors.cursors)) == (4, 2)
+    assert list(live_client.images(dataset.id, cursor=cursors.cursors[1])) == images[3:]
     (issue,) = live_client.issues(dataset.id)
     assert issue.name == "bad/text.jpg"
 

@@ -44,6 +44,7 @@ _REFUSED = {
     "download_map": 404,
     "import_version": 422,
     "list_alias_changes": 404,
+    "read_job_plot": 404,  # the job is no sweep
     "read_export": 404,
     "read_upload": 404,
     "retry_job": 409,
@@ -152,6 +153,7 @@ def _json_body(name: str, known: dict[str, Any]) -> tuple[str, dict[str, Any]] |
         "predict_label_studio": ("LabelStudioTasks", {"tasks": [task], "label_config": _LABELING}),
         "set_up_label_studio": ("LabelStudioSetup", {"schema": _LABELING}),
         "predict_with_version": ("PredictBody", {"image_ids": [known["image_id"]]}),
+        "preview_split": ("SplitPreviewCreate", {"parts": 2, "seed": 0}),
         "rename_dataset": ("DatasetPatch", {"name": "renamed"}),
         "set_alias": ("AliasUpdate", {"version": 1}),
         "set_current_clustering": (
@@ -178,6 +180,7 @@ def _arguments(name: str, known: dict[str, Any]) -> dict[str, Any]:
         "delete_upload": {"tus_resumable": "1.0.0"},
         "import_version": {"body": _file(b"no model")},
         "predict": {"body": models.PredictFilesBody(files=[_file(jpeg_bytes())])},
+        "read_job_plot": {"name": "sweep"},
         "read_plot": {"name": models.ReadPlotName("sizes")},
     }
     return arguments.get(name, {})

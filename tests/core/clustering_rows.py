@@ -86,15 +86,13 @@ def sha256(position: int) -> str:
 
 
 def save_features(
-    runtime: Runtime, features: npt.NDArray[np.float32], positions: list[int] | None
+    runtime: Runtime, features: npt.NDArray[np.float32], positions: list[int], folder: str = FOLDER
 ) -> None:
-    """Row i is of the image at `positions[i]`; without positions there is no file of hashes."""
-    with runtime.storage.writing(f"{FOLDER}/features.npy") as file:
-        np.save(file, features)
-    if positions is not None:
-        hashes = [list(bytes.fromhex(sha256(position))) for position in positions]
-        with runtime.storage.writing(f"{FOLDER}/hashes.npy") as file:
-            np.save(file, np.array(hashes, dtype=np.uint8))
+    """Row i is of the image at `positions[i]`."""
+    hashes = [list(bytes.fromhex(sha256(position))) for position in positions]
+    for name, array in (("features", features), ("hashes", np.array(hashes, dtype=np.uint8))):
+        with runtime.storage.writing(f"{folder}/{name}.npy") as file:
+            np.save(file, array)
 
 
 def edit(

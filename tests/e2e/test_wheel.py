@@ -1,6 +1,7 @@
 """The wheel has all that the service needs: installed alone, it serves the page and the API."""
 
 import os
+import re
 import shutil
 import site
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.built_page import build_page
 from tests.servers import free_port
 from tests.waiting import LONG_SECONDS, end, wait_until
 
@@ -23,6 +25,7 @@ _FILES = ("LICENSE", "README.md", "pyproject.toml")
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy, because setuptools writes into the folder of the sources."""
+    build_page()
     folder = tmp_path_factory.mktemp("wheel")
     for name in _SOURCES:
         ignored = shutil.ignore_patterns("__pycache__")
@@ -81,6 +84,8 @@ def test_the_service_runs_from_the_wheel(environment: Path, tmp_path: Path) -> N
             assert process.poll() is None, (tmp_path / "log").read_text()
             page = (ROOT / "app" / "static" / "index.html").read_text(encoding="utf-8")
             assert client.get("/").text == page
+            (script,) = re.findall(r'src="./(assets/[^"]+[.]js)"', page)
+            assert client.get(f"/{script}").status_code == 200
             assert "swagger" in client.get("/docs").text.lower()
             assert client.get("/v1/datasets").json()["data"] == []  # the tables exist
         finally:

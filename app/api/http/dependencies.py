@@ -61,6 +61,15 @@ def get_session(runtime: RuntimeDep) -> Iterator[Session]:
 # Closed before the response is sent: a slow reader would otherwise hold a connection.
 SessionDep = Annotated[Session, Depends(get_session, scope="function")]
 
+IfNoneMatchHeader = Annotated[
+    str | None,
+    Header(
+        alias="If-None-Match",
+        max_length=300,
+        description="The `ETag` that you have; the response is 304 if it is still the same.",
+    ),
+]
+
 IdempotencyKeyHeader = Annotated[
     str | None,
     Header(

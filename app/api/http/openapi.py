@@ -34,7 +34,7 @@ TAGS: list[Json] = [
         "description": "Models as machine learning backends of Label Studio; the key may be the "
         "password of Basic authentication here.",
     },
-    {"name": "system", "description": "Liveness, readiness and metrics."},
+    {"name": "system", "description": "Version and limits, liveness, readiness and metrics."},
 ]
 _PAGE = re.compile(r"\bPage_([A-Za-z]+)_(?=\")")
 _UNIONS = {

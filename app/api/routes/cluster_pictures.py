@@ -3,12 +3,18 @@
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from app.api.http.auth import AuthenticatedRoute
-from app.api.http.dependencies import RuntimeDep, TenantDep
+from app.api.http.dependencies import IfNoneMatchHeader, RuntimeDep, TenantDep
 from app.api.http.errors import responses
-from app.api.http.negotiation import matches_etag
+from app.api.http.pictures import (
+    NOT_MODIFIED,
+    PLOT_RESPONSES,
+    PlotFormat,
+    image_response,
+    not_modified,
+)
 from app.core.clusterings import plots as cluster_plots
 from app.core.clusterings import rows as clusterings
 from app.core.clusterings.contact_sheets import draw_sheet, load_sheet
@@ -20,16 +26,13 @@ router = APIRouter(
     tags=["clusterings"],
     responses=responses(401, 404, 422, 503),
 )
-_MEDIA_TYPES = {"png": "image/png", "svg": "image/svg+xml"}
-_NOT_MODIFIED = {"description": "Not modified"}
 ClusteringId = Annotated[str, Path(max_length=40)]
-IfNoneMatch = Annotated[str | None, Header()]
 
 
 @router.get(
     "/{clustering_id}/clusters/{cluster_id}/contact-sheet",
     response_class=Response,
-    responses={200: {"content": {"image/png": {}}}, 304: _NOT_MODIFIED},
+    responses={200: {"content": {"image/png": {}}}, **NOT_MODIFIED},
     summary="Draw a contact sheet of a cluster",
 )
 def read_contact_sheet(
@@ -42,7 +45,7 @@ def read_contact_sheet(
     borderline_rows: Annotated[
         int, Query(ge=0, le=5, description="Rows of borderline images.")
     ] = 1,
-    if_none_match: IfNoneMatch = None,
+    if_none_match: IfNoneMatchHeader = None,
 ) -> Response:
     """A PNG with the cluster's name, size and mean probability, its most typical images, and the
     images that are closest to another cluster."""
@@ -51,19 +54,19 @@ def read_contact_sheet(
         cluster = clusterings.get_cluster(session, clustering, cluster_id)
         # deleting an image changes the size but not the revision
         tag = f"{clustering.revision}-{cluster.size}-{rows}x{columns}-{borderline_rows}"
-        if (response := _not_modified(tag, if_none_match)) is not None:
+        if (response := not_modified(tag, if_none_match)) is not None:
             return response
         sheet = load_sheet(
             session, cluster, rows=rows, columns=columns, borderline_rows=borderline_rows
         )
     read = partial(get_thumbnail, runtime.storage, runtime.decoders, tenant)
-    return _image_response(draw_sheet(sheet, read), "png", tag)
+    return image_response(draw_sheet(sheet, read), "png", tag)
 
 
 @router.get(
     "/{clustering_id}/plots/{name}",
     response_class=Response,
-    responses={200: {"content": {kind: {} for kind in _MEDIA_TYPES.values()}}, 304: _NOT_MODIFIED},
+    responses=PLOT_RESPONSES,
     summary="Draw a plot of a clustering",
 )
 def read_plot(
@@ -78,32 +81,14 @@ def read_plot(
             "exists."
         ),
     ],
-    image_format: Annotated[Literal["png", "svg"], Query(alias="format")] = "png",
-    if_none_match: IfNoneMatch = None,
+    image_format: PlotFormat = "png",
+    if_none_match: IfNoneMatchHeader = None,
 ) -> Response:
     """A PNG or SVG of the current revision."""
     with runtime.db.read() as session:
         clustering = clusterings.get_clustering(session, tenant, clustering_id)
         tag = f"{clustering.revision}-{clustering.image_count}-{name}-{image_format}"
-        if (response := _not_modified(tag, if_none_match)) is not None:
+        if (response := not_modified(tag, if_none_match)) is not None:
             return response
         drawing = cluster_plots.load_plot(session, clustering, name)
-    return _image_response(cluster_plots.render(drawing, image_format), image_format, tag)
-
-
-def _not_modified(tag: str, if_none_match: str | None) -> Response | None:
-    if matches_etag(if_none_match, f'"{tag}"'):
-        return Response(status_code=304, headers=_headers(tag))
-    return None
-
-
-def _image_response(data: bytes, image_format: str, tag: str) -> Response:
-    return Response(data, media_type=_MEDIA_TYPES[image_format], headers=_headers(tag))
-
-
-def _headers(tag: str) -> dict[str, str]:
-    return {
-        # weak: another version of the service may draw it slightly differently
-        "ETag": f'W/"{tag}"',
-        "Cache-Control": "private, no-cache",
-    }
+    return image_response(cluster_plots.render(drawing, image_format), image_format, tag)

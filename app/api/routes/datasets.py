@@ -18,7 +18,7 @@ from app.api.http.dependencies import (
 from app.api.http.errors import responses
 from app.api.http.limits import check_quota
 from app.api.http.openapi_bodies import DATASET_BODY, IMAGES_BODY
-from app.api.http.pagination import ListingDep
+from app.api.http.pagination import ListingDep, PageCursorsDep
 from app.api.routes.ingest import Ingest, IngestOptionsDep, start_ingest
 from app.core.datasets import changes, queries
 from app.core.datasets import rows as datasets
@@ -196,6 +196,18 @@ def read_dataset(dataset: DatasetDep) -> schemas.Dataset:
 def list_images(listing: ListingDep, dataset: DatasetDep) -> dict[str, Any]:
     """In the order of the upload."""
     return listing.page(queries.select_images(dataset), Image.position, schemas.Image.of)
+
+
+@router.get(
+    "/{dataset_id}/images/cursors",
+    response_model=schemas.PageCursors,
+    responses=responses(404, 422),
+    summary="Read the cursors of all pages of a dataset's images",
+)
+def read_image_cursors(cursors: PageCursorsDep, dataset: DatasetDep) -> dict[str, Any]:
+    """A page of the list with `every` as `limit` and one of them as `cursor` can be read without
+    those before it."""
+    return cursors.of(queries.select_images(dataset), Image.position)
 
 
 @router.get(

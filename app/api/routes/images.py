@@ -1,4 +1,4 @@
-"""Single images: metadata, bytes, thumbnail, labels."""
+"""Single images: metadata, bytes, thumbnail, labels, similar images."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +20,7 @@ from app.core.clusterings.queries import select_image_labels
 from app.core.datasets import changes
 from app.core.datasets import rows as datasets
 from app.core.datasets.images import MEDIA_TYPES
+from app.core.datasets.neighbors import image_neighbors
 from app.core.datasets.thumbnails import get_thumbnail
 from app.core.jobs.requests.ingest import get_unused_dataset
 from app.core.platform.errors import NotFound
@@ -130,6 +131,23 @@ def list_image_labels(listing: ListingDep, tenant: TenantDep, image: ImageDep) -
     query = select_image_labels(tenant, image.id)
     key = Assignment.clustering_id
     return listing.page(query, key, schemas.ImageLabel.of, descending=True)
+
+
+@router.get(
+    "/{image_id}/neighbors",
+    responses=responses(409, 429),
+    summary="Find the most similar images of the dataset",
+)
+def find_neighbors(
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    image_id: Annotated[str, Path(max_length=40)],
+    limit: Annotated[int, Query(ge=1, le=100, description="Number of images.")] = 24,
+) -> schemas.Neighbors:
+    """Most similar first, without the image itself, by the features of the dataset's current
+    clustering, or else by its newest ones. Fails with `features_missing` if the image has none."""
+    found = image_neighbors(runtime.db, runtime.storage, tenant, image_id, limit)
+    return schemas.Neighbors(data=[schemas.Neighbor.of(one) for one in found])
 
 
 @contextmanager

@@ -70,9 +70,9 @@ def create_operation(
     ] = None,
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> schemas.AppliedOperation:
-    """Renames, merges or splits clusters, moves or excludes images, or undoes the newest operation.
-    412 if the clustering was edited since the revision in `If-Match`. `warnings` lists clusters
-    that have the same name now: an export has one class for them."""
+    """Renames, merges or splits clusters, moves or excludes images, undoes the newest operation, or
+    does an undone one again. 412 if the clustering was edited since the revision in `If-Match`.
+    `warnings` lists clusters that have the same name now: an export has one class for them."""
     revisions = parse_revisions(if_match)
     with idempotency.in_flight(actor.tenant, idempotency_key):
         operation = _perform(runtime, actor, clustering_id, revisions, idempotency_key, body)
@@ -132,6 +132,15 @@ def _prepare(
     if body.kind == "split":
         # Takes seconds: not inside of a transaction.
         arguments["plan"] = plan_split(
-            runtime.db, runtime.storage, tenant, clustering_id, revisions=revisions, **arguments
+            runtime.db,
+            runtime.storage,
+            tenant,
+            clustering_id,
+            revisions=revisions,
+            cluster_id=body.cluster_id,
+            parts=body.parts,
+            seed=body.seed,
         )
+    if arguments.get("selection") is not None:
+        arguments["selection"] = operations.Selection(**arguments["selection"])
     return operations.KINDS[body.kind](**arguments)

@@ -29,6 +29,8 @@ from app.api.inference import (
 from app.api.routes.jobs import accept_job, accepted
 from app.api.routes.models import Version
 from app.core.clusterings.names import ModelClusters
+from app.core.clusterings.training_images import nearest_training_images
+from app.core.datasets.neighbors import Neighbor
 from app.core.datasets.queries import image_hashes
 from app.core.jobs.requests.predict import PredictCreate
 from app.core.platform.db import Database
@@ -114,8 +116,42 @@ async def _predict(request: Request, reference: str, idempotency_key: str | None
                     _start_job, context, body.dataset_id, idempotency_key
                 )
             named = await run_in_threadpool(_to_inputs, context, body)
+        if options.neighbors:
+            return await _predict_with_neighbors(context, options, named)
         outcomes = await context.predict(named.inputs, options.deadline_seconds)
         return _to_response(context, options, named.names, outcomes)
+
+
+async def _predict_with_neighbors(
+    context: PredictContext, options: schemas.PredictOptions, named: _NamedInputs
+) -> Response:
+    """The features of the images give the labels and the neighbors."""
+    runtime, seconds = context.runtime, options.deadline_seconds
+    limit, count = runtime.settings.max_predict_files, len(named.inputs)
+    if count > limit:
+        raise InvalidRequest.field(
+            "neighbors", f"can be listed for at most {limit:,} inputs, not {count:,}"
+        )
+    embedded = await context.embed(named.inputs, seconds)
+    rows = [row for row in embedded if not isinstance(row, ImageRejected)]
+    if not rows:
+        return _to_response(context, options, named.names, embedded)
+    features = np.stack(rows)
+    predicted = iter(await context.predict(PredictInputs(features=features), seconds))
+    outcomes = [row if isinstance(row, ImageRejected) else next(predicted) for row in embedded]
+    found = await run_in_threadpool(
+        nearest_training_images,
+        runtime.db,
+        runtime.storage,
+        context.model.clustering_id,
+        features,
+        options.neighbors,
+    )
+    if found is None:
+        return _to_response(context, options, named.names, outcomes)
+    near = iter(found)
+    neighbors = [None if isinstance(row, ImageRejected) else next(near) for row in embedded]
+    return _to_response(context, options, named.names, outcomes, neighbors)
 
 
 async def _read_form(context: PredictContext) -> _NamedInputs:
@@ -203,14 +239,18 @@ def _to_response(
     options: schemas.PredictOptions,
     names: Sequence[str],
     outcomes: Sequence[Outcome],
+    neighbors: Sequence[Sequence[Neighbor] | None] = (),
 ) -> Response:
     model = context.model
+    data = [
+        _prediction(name, outcome, model.clusters, options)
+        for name, outcome in zip(names, outcomes, strict=True)
+    ]
+    for prediction, found in zip(data, neighbors, strict=False):
+        if found is not None:
+            prediction.neighbors = [schemas.Neighbor.of(one) for one in found]
     body = schemas.Predictions(
-        model=schemas.ModelRef(name=model.name, version=model.version),
-        data=[
-            _prediction(name, outcome, model.clusters, options)
-            for name, outcome in zip(names, outcomes, strict=True)
-        ],
+        model=schemas.ModelRef(name=model.name, version=model.version), data=data
     )
     return Response(body.model_dump_json(), media_type="application/json")
 

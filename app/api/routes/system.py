@@ -1,12 +1,9 @@
-"""Liveness, readiness, metrics, and the web page."""
+"""Liveness, readiness and metrics."""
 
 import asyncio
-import re
-from functools import cache
-from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import JSONResponse
 
 from app.api import schemas
 from app.api.http.errors import responses
@@ -14,8 +11,6 @@ from app.api.metrics import Metrics
 from app.core.health import Health
 
 router = APIRouter(tags=["system"])
-_META_POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
-_PAGE = Path(__file__).parents[2] / "static" / "index.html"
 
 
 @router.get("/livez", summary="Check liveness")
@@ -67,17 +62,3 @@ async def read_metrics(request: Request) -> Response:
     shown: Metrics = request.app.state.metrics
     text = await asyncio.wrap_future(shown.render())
     return Response(text, media_type="text/plain; version=0.0.4")
-
-
-@router.get("/", include_in_schema=False)
-def page() -> FileResponse:
-    headers = {"Content-Security-Policy": page_policy()}
-    return FileResponse(_PAGE, media_type="text/html", headers=headers)
-
-
-@cache
-def page_policy() -> str:
-    """The policy of the page's meta tag as a header, which can also forbid frames."""
-    found = _META_POLICY.search(_PAGE.read_text(encoding="utf-8"))
-    assert found is not None, "the page has a Content-Security-Policy"
-    return f"{found[1]}; frame-ancestors 'none'"

@@ -1,5 +1,6 @@
 """Clusterings."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from app.api.schemas.common import shown_fields
 from app.api.schemas.models import ModelRef
+from app.core.clusterings import rows, similarity, splitting
 from app.core.clusterings import statistics as cluster_statistics
 from app.core.platform import tables
 
@@ -22,15 +24,23 @@ class Clustering(BaseModel):
     n_clusters: int = Field(description="Clusters of this revision, without merged ones.")
     image_count: int
     revision: int = Field(description="Increases with every operation; also the ETag.")
+    undo: int | None = Field(
+        description="Revision of the operation that `undo` would revert; null if there is none."
+    )
+    redo: int | None = Field(
+        description="Revision of the operation that `redo` would do again; null if there is none."
+    )
     metrics: dict[str, Any] = Field(
         description="`temi` and `kmeans` compare with the labels of the images, if they have any."
     )
     created_at: datetime
 
     @classmethod
-    def of(cls, row: tables.Clustering) -> "Clustering":
+    def of(cls, row: tables.Clustering, undo: int | None, redo: int | None) -> "Clustering":
         return cls(
             **shown_fields(cls, row),
+            undo=undo,
+            redo=redo,
             model=ModelRef(name=row.model_name, version=row.model_version),
         )
 
@@ -40,23 +50,48 @@ class Example(BaseModel):
     name: str
     probability: float
 
+    @classmethod
+    def of(cls, example: rows.Example) -> "Example":
+        return cls(**example._asdict())
+
 
 class Cluster(BaseModel):
     cluster_id: int
     label: str
+    named: bool = Field(
+        description="Whether a person gave the label; false for `cluster 3` and the parts of a "
+        "split."
+    )
     size: int
     mean_probability: float | None = Field(description="Null if the cluster is empty.")
     examples: list[Example] = Field(description="The images with the highest probability.")
 
     @classmethod
-    def of(
-        cls, row: tables.Cluster, examples: "list[tuple[tables.Assignment, tables.Image]]"
-    ) -> "Cluster":
-        shown = [
-            Example(image_id=image.id, name=image.name, probability=assignment.probability)
-            for assignment, image in examples
-        ]
+    def of(cls, row: tables.Cluster, examples: Sequence[rows.Example]) -> "Cluster":
+        shown = [Example.of(example) for example in examples]
         return cls(**shown_fields(cls, row), examples=shown)
+
+
+class PreviewedPart(BaseModel):
+    part: int = Field(description="The number for `leave` of the split; 0 is the largest.")
+    size: int
+    examples: list[Example] = Field(description="The images closest to the center of the part.")
+
+    @classmethod
+    def of(cls, number: int, part: splitting.PreviewedPart) -> "PreviewedPart":
+        return cls(part=number, size=part.size, examples=[Example.of(one) for one in part.examples])
+
+
+class SplitPreview(BaseModel):
+    """The parts that a split of a cluster would make."""
+
+    revision: int = Field(description="Revision of the clustering, for `If-Match` of the split.")
+    parts: list[PreviewedPart] = Field(description="Largest first.")
+
+    @classmethod
+    def of(cls, found: splitting.SplitPreview) -> "SplitPreview":
+        parts = [PreviewedPart.of(number, part) for number, part in enumerate(found.parts)]
+        return cls(revision=found.revision, parts=parts)
 
 
 class RankedImage(BaseModel):
@@ -65,10 +100,30 @@ class RankedImage(BaseModel):
     probability: float = Field(description="Probability of the cluster that the model chose.")
     margin: float = Field(description="Difference to the second most probable cluster.")
     distance: float = Field(description="Distance to the center of the cluster: 1 - cosine.")
+    similarity: float | None = Field(description="Cosine with `similar_to`, if it was given.")
 
     @classmethod
-    def of(cls, row: tables.Assignment, name: str) -> "RankedImage":
-        return cls(**shown_fields(cls, row), name=name)
+    def of(
+        cls, row: tables.Assignment, name: str, similarity: float | None = None
+    ) -> "RankedImage":
+        return cls(**shown_fields(cls, row), name=name, similarity=similarity)
+
+
+class SimilarCluster(BaseModel):
+    cluster_id: int
+    label: str
+    size: int
+    similarity: float = Field(description="Cosine of the mean features of the two clusters.")
+
+
+class SimilarClusters(BaseModel):
+    revision: int
+    data: list[SimilarCluster]
+
+    @classmethod
+    def of(cls, found: similarity.SimilarClusters) -> "SimilarClusters":
+        data = [SimilarCluster(**cluster._asdict()) for cluster in found.clusters]
+        return cls(revision=found.revision, data=data)
 
 
 class Assignment(BaseModel):

@@ -18,6 +18,16 @@ class Page(BaseModel, Generic[T]):
         return f"{params[0].__name__}Page"  # in generated clients
 
 
+class PageCursors(BaseModel):
+    """Where each page of a list starts."""
+
+    count: int = Field(description="Number of rows of the list.")
+    every: int = Field(description="Rows per page.")
+    cursors: list[str | None] = Field(
+        description="The `cursor` of each page; null, for no cursor, is that of the first."
+    )
+
+
 class ErrorInfo(BaseModel):
     code: str
     detail: str

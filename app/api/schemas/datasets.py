@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.schemas.common import ErrorInfo, shown_fields
+from app.core.datasets import neighbors
 from app.core.platform import tables
 
 DuplicateKind = Literal["exact", "near"]
@@ -120,3 +121,19 @@ class ImageDeletion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     image_ids: list[ImageId] = Field(min_length=1, max_length=10_000)
+
+
+class Neighbor(BaseModel):
+    """An image that is similar to another."""
+
+    image_id: str
+    name: str
+    similarity: float = Field(description="Cosine of the features: 1 if they are equal.")
+
+    @classmethod
+    def of(cls, found: neighbors.Neighbor) -> "Neighbor":
+        return cls(**found._asdict())
+
+
+class Neighbors(BaseModel):
+    data: list[Neighbor]

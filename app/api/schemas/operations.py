@@ -17,22 +17,22 @@ from app.core.clusterings.operations import created_clusters
 from app.core.platform import tables
 
 
-def _printable(label: str) -> str:
-    if any(ord(character) < 32 for character in label):
+def _printable(text: str) -> str:
+    if any(ord(character) < 32 for character in text):
         raise ValueError("must be one line of text without control characters")
-    return label
+    return text
 
 
-OperationKind = Literal["rename", "merge", "split", "move", "exclude", "undo", "extend"]
+OperationKind = Literal["rename", "merge", "split", "move", "exclude", "undo", "redo", "extend"]
 ClusterId = Annotated[int, Field(ge=0, lt=2**31)]
 Label = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
     AfterValidator(_printable),
 ]
-ImageIds = Annotated[
-    list[Annotated[str, Field(max_length=40)]], Field(min_length=1, max_length=10_000)
-]
+_ImageId = Annotated[str, Field(max_length=40), AfterValidator(_printable)]
+ImageIds = Annotated[list[_ImageId], Field(min_length=1, max_length=10_000)]
+_Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Create(BaseModel):
@@ -58,35 +58,69 @@ class MergeCreate(_Create):
     label: Label | None = Field(default=None, description="A new name of the merged cluster.")
 
 
-class SplitCreate(_Create):
-    """Split a cluster by the similarity of its images. The largest part keeps its id."""
-
-    kind: Literal["split"]
-    cluster_id: ClusterId
+class SplitPreviewCreate(_Create):
     parts: int = Field(default=2, ge=2, le=100)
     seed: int = Field(default=0, ge=0, lt=2**31)
 
 
-class MoveCreate(_Create):
+class SplitCreate(SplitPreviewCreate):
+    """Split a cluster by the similarity of its images. By default the largest part keeps its id."""
+
+    kind: Literal["split"]
+    cluster_id: ClusterId
+    leave: list[Annotated[int, Field(ge=0, lt=100)]] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=99,
+        description="Parts, as numbered in the preview with the same parts and seed, that become "
+        "new clusters; by default all but part 0. At least one must stay.",
+    )
+
+
+class Selection(_Create):
+    """All images of a cluster, or those of them in a range of probabilities."""
+
+    cluster_id: ClusterId
+    min_probability: _Probability | None = None
+    max_probability: _Probability | None = None
+    except_image_ids: list[_ImageId] = Field(
+        default=[], max_length=10_000, description="Images that stay."
+    )
+
+
+class _ImagesCreate(_Create):
+    """An operation on images, given by their ids or by a selection."""
+
+    image_ids: ImageIds | None = None
+    selection: Selection | None = Field(
+        default=None, description="Instead of `image_ids`: any number of images of a cluster."
+    )
+
+    @model_validator(mode="after")
+    def _ids_or_selection(self) -> Self:
+        if (self.image_ids is None) == (self.selection is None):
+            raise ValueError("give either image_ids or selection")
+        return self
+
+
+class MoveCreate(_ImagesCreate):
     """Move images, also excluded ones, to an existing or a new cluster."""
 
     kind: Literal["move"]
-    image_ids: ImageIds
     cluster_id: ClusterId | None = None
     new_cluster: Label | None = Field(default=None, description="Name of a new cluster.")
 
     @model_validator(mode="after")
-    def _one_target(self) -> "MoveCreate":
+    def _one_target(self) -> Self:
         if (self.cluster_id is None) == (self.new_cluster is None):
             raise ValueError("give either cluster_id or new_cluster")
         return self
 
 
-class ExcludeCreate(_Create):
+class ExcludeCreate(_ImagesCreate):
     """Exclude images from the clustering. `move` or `undo` reverts it."""
 
     kind: Literal["exclude"]
-    image_ids: ImageIds
 
 
 class UndoCreate(_Create):
@@ -95,8 +129,14 @@ class UndoCreate(_Create):
     kind: Literal["undo"]
 
 
+class RedoCreate(_Create):
+    """Do the newest undone operation again. Refused after any other operation."""
+
+    kind: Literal["redo"]
+
+
 OperationCreate = Annotated[
-    RenameCreate | MergeCreate | SplitCreate | MoveCreate | ExcludeCreate | UndoCreate,
+    RenameCreate | MergeCreate | SplitCreate | MoveCreate | ExcludeCreate | UndoCreate | RedoCreate,
     Field(discriminator="kind"),
 ]
 
@@ -109,7 +149,9 @@ class Operation(BaseModel):
     )
     moved: int = Field(description="Number of images that were moved.")
     new_cluster_ids: list[int] = Field(description="Clusters that it created.")
-    undoes: int | None = Field(description="The revision that this operation has undone.")
+    undoes: int | None = Field(
+        description="The revision that this operation has undone; for a redo, that of the undo."
+    )
     undone_by: int | None = Field(description="The revision that has undone this operation.")
     created_by: str | None = Field(
         description="Name of the API key; null if no key was required, or for `extend`, which a "

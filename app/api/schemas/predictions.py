@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.api.schemas.common import ErrorInfo
+from app.api.schemas.datasets import Neighbor
 from app.api.schemas.models import ModelRef
 
 _IMAGE = "img_01k9z3m4q5r6s7t8v9w0x1y2z3"
@@ -19,6 +20,12 @@ class PredictOptions(BaseModel):
     )
     probabilities: bool = Field(
         default=False, description="List the probabilities of all clusters, too."
+    )
+    neighbors: int = Field(
+        default=0,
+        ge=0,
+        le=50,
+        description="Number of most similar images of the training to list.",
     )
     deadline_seconds: float | None = Field(
         default=None,
@@ -76,6 +83,11 @@ class Prediction(BaseModel):
     top_k: list[ClusterProbability]
     probabilities: list[float] | None = Field(
         default=None, description="Probabilities of all clusters, if requested."
+    )
+    neighbors: list[Neighbor] | None = Field(
+        default=None,
+        description="The nearest images of the dataset that the version was trained on, if "
+        "requested; null if their features are gone.",
     )
     error: ErrorInfo | None = Field(description="Why the image could not be read.")
 

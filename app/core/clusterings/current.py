@@ -1,7 +1,7 @@
 """The current clustering of a dataset: the one that gives the dataset its labels.
 
-A person chooses it. Without a choice it is the first clustering, and a later clustering never
-replaces it by itself. Every change is recorded, and can be rolled back.
+A person chooses it. Without a choice it is the first clustering, of a sweep the suggested one, and
+a later clustering never replaces it by itself. Every change is recorded, and can be rolled back.
 """
 
 from sqlalchemy import CursorResult, Select, func, select, update

@@ -1,6 +1,7 @@
 """Rows of clusterings, clusters and assignments."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -20,7 +21,8 @@ from app.core.platform.streams import batched
 from app.core.platform.tables import Assignment, Cluster, Clustering, Image
 
 _INSERT_ROWS = 10_000
-_EXAMPLES = 8
+_IN_VALUES = 5_000  # in one statement
+EXAMPLES = 8
 
 
 class Ranking(NamedTuple):
@@ -50,6 +52,14 @@ RANKINGS = {
 }
 
 
+class Example(NamedTuple):
+    """A typical image of a cluster."""
+
+    image_id: str
+    name: str
+    probability: float
+
+
 class Assigned(NamedTuple):
     image_id: str
     cluster_id: int
@@ -63,8 +73,24 @@ def get_clustering(session: Session, tenant: str, clustering_id: str) -> Cluster
         select(Clustering).where(Clustering.id == clustering_id, Clustering.tenant == tenant)
     )
     if found is None:
-        raise NotFound(f"There is no clustering {clustering_id}.")
+        raise clustering_not_found(clustering_id)
     return found
+
+
+def get_revision(session: Session, tenant: str, clustering_id: str) -> int:
+    """The current revision, without the other columns."""
+    found = session.scalar(
+        select(Clustering.revision).where(
+            Clustering.id == clustering_id, Clustering.tenant == tenant
+        )
+    )
+    if found is None:
+        raise clustering_not_found(clustering_id)
+    return found
+
+
+def clustering_not_found(clustering_id: str) -> NotFound:
+    return NotFound(f"There is no clustering {clustering_id}.")
 
 
 def get_cluster(session: Session, clustering: Clustering, cluster_id: int) -> Cluster:
@@ -129,7 +155,7 @@ def ranked_images(
     cluster_id: int,
     ranking: Ranking = RANKINGS["representative"],
     *,
-    limit: int = _EXAMPLES,
+    limit: int = EXAMPLES,
     exclude: Sequence[str] = (),
 ) -> list[tuple[Assignment, Image]]:
     """The first images of a cluster in an order; by default the most probable ones."""
@@ -142,3 +168,62 @@ def ranked_images(
         .limit(limit)
     )
     return [(assignment, image) for assignment, image in rows]
+
+
+def examples(
+    session: Session, clustering_id: str, cluster_ids: Sequence[int], count: int = EXAMPLES
+) -> dict[int, list[Example]]:
+    """The most probable images of each cluster, as `ranked_images` finds them, but in two
+    statements for all clusters."""
+    image_ids = _example_ids(session, clustering_id, cluster_ids, count) if count else {}
+    found = read_examples(session, clustering_id, list(chain.from_iterable(image_ids.values())))
+    return {
+        number: sorted(
+            (found[one] for one in image_ids.get(number, ()) if one in found),
+            key=lambda example: (example.probability, example.image_id),
+            reverse=True,
+        )
+        for number in cluster_ids
+    }
+
+
+def read_examples(
+    session: Session, clustering_id: str, image_ids: Sequence[str]
+) -> dict[str, Example]:
+    """By image id, without images that are no longer in the clustering."""
+    # Looked up one by one: with a join the database may read all images of the clustering.
+    probability = (
+        select(Assignment.probability)
+        .where(Assignment.clustering_id == clustering_id, Assignment.image_id == Image.id)
+        .scalar_subquery()
+    )
+    found: dict[str, Example] = {}
+    for chunk in batched(image_ids, _IN_VALUES):
+        rows = session.execute(select(Image.id, Image.name, probability).where(Image.id.in_(chunk)))
+        found |= {row[0]: Example(*row) for row in rows if row[2] is not None}
+    return found
+
+
+def _example_ids(
+    session: Session, clustering_id: str, cluster_ids: Sequence[int], count: int
+) -> dict[int, list[str]]:
+    # Joined to one text by the database: the first rows of many groups otherwise need a window
+    # over all images, or LATERAL, which SQLite does not have.
+    first = (
+        select(Assignment.image_id)
+        .where(
+            Assignment.clustering_id == Cluster.clustering_id,
+            Assignment.cluster_id == Cluster.cluster_id,
+        )
+        .order_by(*RANKINGS["representative"].order(Assignment.image_id))
+        .limit(count)
+        .correlate(Cluster)
+        .subquery()
+    )
+    joined = select(func.aggregate_strings(first.c.image_id, " ")).scalar_subquery()
+    rows = session.execute(
+        select(Cluster.cluster_id, joined).where(
+            Cluster.clustering_id == clustering_id, Cluster.cluster_id.in_(cluster_ids)
+        )
+    )
+    return {number: text.split(" ") for number, text in rows if text}

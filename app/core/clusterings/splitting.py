@@ -1,38 +1,47 @@
 """Splits a cluster by k-means on the features of the clustering."""
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core.clusterings.rows import get_clustering
-from app.core.datasets.rows import iterate_images
+from app.core.clusterings.members import Ids, read_members
+from app.core.clusterings.rows import Example, get_cluster, get_clustering, read_examples
+from app.core.datasets.features import open_features
 from app.core.platform.db import Database
-from app.core.platform.errors import FeaturesMissing, InvalidRequest, QueueFull
-from app.core.platform.tables import Assignment, Cluster, Clustering, Dataset, Image
+from app.core.platform.errors import InvalidRequest, QueueFull
+from app.core.platform.tables import Cluster, Clustering
 from app.core.storage import Storage
-
-Ids = npt.NDArray[np.bytes_]
-Hashes = npt.NDArray[np.bytes_]
 
 _FIT_ROWS = 20_000  # that k-means uses; the others are assigned to the nearest center
 _CHUNK_ROWS = 10_000
-_HASH = "S32"  # compares like bytes: only trailing zeros are stripped, on both sides
+_EXAMPLES = 9  # of each part in a preview
 _WAIT_SECONDS = 20.0
 _split_slot = threading.BoundedSemaphore(1)  # a split uses all cores and much memory
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitPlan:
-    """The images of the new clusters, from the largest to the smallest; the largest part stays."""
+    """The images of each part: the largest part first, the most typical images of a part first."""
 
     revision: int
-    new_clusters: tuple[Ids, ...]
+    parts: tuple[Ids, ...]
+
+
+class PreviewedPart(NamedTuple):
+    size: int
+    examples: list[Example]  # the images closest to its center
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitPreview:
+    revision: int
+    parts: list[PreviewedPart]  # as in the plan
 
 
 def plan_split(
@@ -55,17 +64,53 @@ def plan_split(
             if revisions is not None and clustering.revision not in revisions:
                 return None
             _check_active(session, clustering, cluster_id)
-            ids, hashes = _members(session, clustering.id, cluster_id)
+            ids, _, hashes = read_members(session, clustering.id, [cluster_id])
             _check_parts(parts, len(ids))
-            features = _load(storage, f"{clustering.embedding_folder}/features.npy")
-            rows = _rows_of(hashes, _stored_hashes(session, storage, clustering, features))
-        part = _parts(features, rows, parts, seed)  # (N,)
+        stored = open_features(storage, clustering.embedding_folder)
+        part, score = _parts(stored.features, stored.all_rows_of(hashes), parts, seed)  # (N,) each
     finally:
         _split_slot.release()
+    typical = np.argsort(-score, kind="stable")
+    ids, part = ids[typical], part[typical]
     sizes = np.bincount(part, minlength=parts)
     order = np.argsort(-sizes, kind="stable")
-    new_clusters = tuple(ids[part == number] for number in order[1:] if sizes[number])
-    return SplitPlan(revision=clustering.revision, new_clusters=new_clusters)
+    members = tuple(ids[part == number] for number in order if sizes[number])
+    return SplitPlan(revision=clustering.revision, parts=members)
+
+
+def preview_split(
+    db: Database,
+    storage: Storage,
+    tenant: str,
+    clustering_id: str,
+    cluster_id: int,
+    *,
+    parts: int,
+    seed: int,
+) -> SplitPreview:
+    """The parts that a split would make, with examples; changes nothing."""
+    with db.read() as session:
+        get_cluster(session, get_clustering(session, tenant, clustering_id), cluster_id)
+    plan = plan_split(
+        db,
+        storage,
+        tenant,
+        clustering_id,
+        revisions=None,
+        cluster_id=cluster_id,
+        parts=parts,
+        seed=seed,
+    )
+    assert plan is not None  # at any revision
+    first = [[image_id.decode() for image_id in part[:_EXAMPLES]] for part in plan.parts]
+    with db.read() as session:
+        found = read_examples(session, clustering_id, list(chain.from_iterable(first)))
+    shown = [[found[image_id] for image_id in ids if image_id in found] for ids in first]
+    previewed = [
+        PreviewedPart(len(members), examples)
+        for members, examples in zip(plan.parts, shown, strict=True)
+    ]
+    return SplitPreview(revision=plan.revision, parts=previewed)
 
 
 def _check_active(session: Session, clustering: Clustering, cluster_id: int) -> None:
@@ -81,66 +126,11 @@ def _check_parts(parts: int, size: int) -> None:
         )
 
 
-def _members(session: Session, clustering_id: str, cluster_id: int) -> tuple[Ids, Hashes]:
-    """Ids and hashes of a cluster's images, as arrays: lists would take five times the memory."""
-    found = session.execute(
-        select(Assignment.image_id, Image.sha256)
-        .join(Image, Image.id == Assignment.image_id)
-        .where(Assignment.clustering_id == clustering_id, Assignment.cluster_id == cluster_id)
-        .order_by(Assignment.image_id)
-        .execution_options(yield_per=_CHUNK_ROWS)
-    )
-    ids, hashes = [np.empty(0, dtype="S40")], [np.empty(0, dtype=_HASH)]
-    for rows in found.partitions():
-        ids.append(np.array([row[0] for row in rows], dtype="S40"))
-        hashes.append(_to_hashes([row[1] for row in rows]))
-    return np.concatenate(ids), np.concatenate(hashes)
-
-
-def _stored_hashes(
-    session: Session,
-    storage: Storage,
-    clustering: Clustering,
-    features: npt.NDArray[np.float32],
-) -> Iterator[Hashes]:
-    """The image hashes of the rows of the features, in order."""
-    key = f"{clustering.embedding_folder}/hashes.npy"
-    if storage.exists(key):
-        stored = _load(storage, key)
-        if stored.shape != (len(features), 32) or stored.dtype != np.uint8:
-            raise _missing()
-        for start in range(0, len(stored), _CHUNK_ROWS):
-            yield np.ascontiguousarray(stored[start : start + _CHUNK_ROWS]).view(_HASH)[:, 0]
-        return
-    dataset = session.get_one(Dataset, clustering.dataset_id)
-    same_images = dataset.fingerprint == clustering.dataset_fingerprint is not None
-    if not same_images or dataset.image_count != len(features):
-        raise _missing()
-    left = len(features)  # a running ingest may have added images after them
-    for page in iterate_images(session, clustering.dataset_id):
-        yield _to_hashes([image.sha256 for image in page[:left]])
-        left -= len(page[:left])
-
-
-def _rows_of(hashes: Hashes, stored: Iterator[Hashes]) -> npt.NDArray[np.int64]:
-    """The row of the features for each hash: (N,)."""
-    wanted, inverse = np.unique(hashes, return_inverse=True)
-    row_of = np.full(len(wanted), -1, dtype=np.int64)
-    start = 0
-    for chunk in stored:
-        at = np.searchsorted(wanted, chunk).clip(max=len(wanted) - 1)
-        hit = wanted[at] == chunk
-        row_of[at[hit]] = start + np.flatnonzero(hit)
-        start += len(chunk)
-    if (row_of < 0).any():
-        raise _missing()
-    return row_of[inverse]
-
-
 def _parts(
     features: npt.NDArray[np.float32], rows: npt.NDArray[np.int64], parts: int, seed: int
-) -> npt.NDArray[np.int64]:
-    """The part of each row: (N,)."""
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """The part of each row, and a score that is higher the closer it is to the part's center:
+    (N,) each."""
     from temi.analysis.kmeans import kmeans, unit_rows  # scikit-learn takes seconds to load
 
     sample = rows
@@ -156,27 +146,9 @@ def _parts(
     centers = np.stack([fitted[labels == part].mean(axis=0) for part in range(parts)])  # (P, D)
     half_norms = np.square(centers).sum(axis=1) / 2
     part_of = np.empty(len(rows), dtype=np.int64)
+    score_of = np.empty(len(rows), dtype=np.float32)
     for start in range(0, len(rows), _CHUNK_ROWS):
         chunk = slice(start, start + _CHUNK_ROWS)
-        part_of[chunk] = (unit_rows(features[rows[chunk]]) @ centers.T - half_norms).argmax(axis=1)
-    return part_of
-
-
-def _load(storage: Storage, key: str) -> npt.NDArray[Any]:
-    """Memory-mapped: only the rows of the cluster are read."""
-    try:
-        array: npt.NDArray[Any] = np.load(storage.path(key), mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise _missing() from error
-    return array
-
-
-def _to_hashes(sha256s: list[str]) -> Hashes:
-    return np.frombuffer(bytes.fromhex("".join(sha256s)), dtype=_HASH)
-
-
-def _missing() -> FeaturesMissing:
-    return FeaturesMissing(
-        "The features of this clustering are no longer stored, so its clusters cannot be split. "
-        "Cluster or predict the dataset again."
-    )
+        scores = unit_rows(features[rows[chunk]]) @ centers.T - half_norms
+        part_of[chunk], score_of[chunk] = scores.argmax(axis=1), scores.max(axis=1)
+    return part_of, score_of

@@ -119,6 +119,10 @@ class NothingToUndo(Conflict):
     code = "nothing_to_undo"
 
 
+class NothingToRedo(Conflict):
+    code = "nothing_to_redo"
+
+
 class FeaturesMissing(Conflict):
     code = "features_missing"
 

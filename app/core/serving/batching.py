@@ -229,9 +229,16 @@ class BatchScheduler:
             return [first.model.head.predict_proba(first.message.features)]
         pixels = torch.stack([item.pixels for item in items if item.pixels is not None])
         features = first.model.shared.backbone.embed(pixels, threads).numpy()
-        found: dict[_Item, Outcome] = {}
-        for model in dict.fromkeys(item.request.model for item in items):
-            rows = [row for row, item in enumerate(items) if item.request.model is model]
+        found: dict[_Item, Outcome] = {
+            item: features[row] for row, item in enumerate(items) if item.request.message.embed_only
+        }
+        labeled = [item for item in items if item not in found]
+        for model in dict.fromkeys(item.request.model for item in labeled):
+            rows = [
+                row
+                for row, item in enumerate(items)
+                if item.request.model is model and item not in found
+            ]
             for row, probabilities in zip(
                 rows, model.head.predict_proba(features[rows]), strict=True
             ):

@@ -105,9 +105,11 @@ class Serving:
         images: Sequence[bytes] = (),
         *,
         features: npt.NDArray[np.float32] | None = None,
+        embed_only: bool = False,
         seconds: float | None = None,
     ) -> list[Outcome]:
-        """Returns the outcomes in the order of the inputs."""
+        """Returns the outcomes in the order of the inputs; with `embed_only` features instead of
+        probabilities."""
         seconds = min(seconds or self._settings.predict_seconds, self._settings.predict_seconds)
         ready = model in self._loaded
         self._observer.cache("hit" if ready else "miss")
@@ -120,6 +122,7 @@ class Serving:
             deadline=time.monotonic() + seconds,
             images=tuple(images),
             features=features,
+            embed_only=embed_only,
         )
         try:
             with tracing.span("predict", folder=model.folder, images=len(images), loaded=ready):

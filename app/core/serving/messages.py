@@ -10,7 +10,8 @@ from app.core.platform.errors import ImageRejected, ServiceError
 
 Probabilities = npt.NDArray[np.float32]
 Outcome = Probabilities | ImageRejected
-"""Probabilities of the clusters (C,), or why the image has none."""
+"""Probabilities of the clusters (C,), or why the image has none. Features (D,) if the request asks
+for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,7 @@ class PredictRequest:
     deadline: float  # by the monotonic clock, which all processes of a machine share
     images: tuple[bytes, ...] = ()
     features: npt.NDArray[np.float32] | None = None
+    embed_only: bool = False  # the outcomes are the features of the images
 
 
 @dataclass(frozen=True, kw_only=True)

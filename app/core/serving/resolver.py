@@ -34,6 +34,7 @@ class ResolvedModel:
     files: ModelFiles
     feature_dim: int
     clusters: ModelClusters  # as users have named and merged them
+    clustering_id: str | None  # of its training
 
 
 @dataclass(eq=False)
@@ -136,6 +137,7 @@ class ModelResolver:
                 files=ModelFiles.of(version.folder, version.files, version.manifest),
                 feature_dim=version.manifest["feature_dim"],
                 clusters=current_clusters(session, version),
+                clustering_id=version.clustering_id,
             )
 
 

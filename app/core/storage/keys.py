@@ -46,9 +46,10 @@ def job_folder(job_id: str) -> str:
     return f"{JOBS}/{job_id}"
 
 
-def model_folder(owner_id: str) -> str:
-    """The owner is the job that trained the model, or its import."""
-    return f"{MODELS}/{owner_id}"
+def model_folder(owner_id: str, number: int | None = None) -> str:
+    """The owner is the job that trained the model, or its import. `number` is for a job that
+    trains several models."""
+    return f"{MODELS}/{owner_id}" if number is None else f"{MODELS}/{owner_id}-{number}"
 
 
 def export_key(job_id: str, filename: str) -> str:
@@ -70,7 +71,7 @@ def prefix_of(key: str) -> str:
 
 def id_of(key: str) -> str:
     """The job, import, upload or content hash that a key or folder belongs to."""
-    return key.split("/")[1]
+    return key.split("/")[1].partition("-")[0]  # without the number of a model
 
 
 def name_of(key: str) -> str:

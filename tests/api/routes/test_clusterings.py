@@ -2,6 +2,7 @@
 
 import math
 from base64 import b64encode
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -37,6 +38,22 @@ def test_a_clustering(client: TestClient, dataset: Json, clustering: Json) -> No
     assert client.get(f"/v1/jobs/{clustering['job_id']}").status_code == 200
 
 
+def test_a_clustering_that_has_not_changed(client: TestClient, clustering: Json) -> None:
+    url = f"/v1/clusterings/{clustering['id']}"
+    tag = client.get(url).headers["ETag"]
+    answer = client.get(url, headers={"If-None-Match": tag})
+    assert (answer.status_code, answer.content, answer.headers["ETag"]) == (304, b"", tag)
+    assert client.get(url, headers={"If-None-Match": '"7", W/"1"'}).status_code == 304
+
+    body = {"kind": "rename", "cluster_id": 0, "label": "cats"}
+    client.post(f"{url}/operations", json=body, headers={"If-Match": tag})
+    answer = client.get(url, headers={"If-None-Match": tag})
+    assert (answer.status_code, answer.json()["revision"]) == (200, 2)
+    assert answer.headers["ETag"] == '"2"'
+    missing = client.get("/v1/clusterings/cl_none", headers={"If-None-Match": tag})
+    assert missing.status_code == 404
+
+
 def test_clusterings_are_listed_newest_first(
     client: TestClient, dataset: Json, clustering: Json, make_clustering: MakeClustering
 ) -> None:
@@ -60,6 +77,31 @@ def test_clusters_with_their_most_probable_images(client: TestClient, clustering
     assert (data[2]["mean_probability"], data[2]["examples"]) == (None, [])
 
 
+@pytest.mark.parametrize(("examples", "expected"), [(0, 0), (1, 1), (24, 2)])
+def test_the_number_of_examples(
+    client: TestClient, clustering: Json, examples: int, expected: int
+) -> None:
+    url = f"/v1/clusterings/{clustering['id']}/clusters"
+    listed = client.get(url, params={"examples": examples}).json()["data"]
+    assert [len(cluster["examples"]) for cluster in listed] == [expected, expected, 0]
+    assert client.get(f"{url}/0", params={"examples": examples}).json() == listed[0]
+
+
+def test_too_many_examples(client: TestClient, clustering: Json) -> None:
+    url = f"/v1/clusterings/{clustering['id']}/clusters"
+    for examples in (-1, 25):
+        assert client.get(url, params={"examples": examples}).status_code == 422
+
+
+def test_clusters_that_a_person_has_named(client: TestClient, clustering: Json) -> None:
+    url = f"/v1/clusterings/{clustering['id']}"
+    body = {"kind": "rename", "cluster_id": 1, "label": "cats"}
+    client.post(f"{url}/operations", json=body, headers={"If-Match": "*"})
+    data = client.get(f"{url}/clusters").json()["data"]
+    assert [cluster["named"] for cluster in data] == [False, True, False]
+    assert client.get(f"{url}/clusters/1").json()["named"] is True
+
+
 def test_assignments_are_in_the_order_of_the_upload(client: TestClient, clustering: Json) -> None:
     data = client.get(f"/v1/clusterings/{clustering['id']}/assignments").json()["data"]
     assert [row["name"] for row in data] == ["cats/a.jpg", "cats/b.png", "dogs/c.jpg", "dogs/d.jpg"]
@@ -76,6 +118,43 @@ def test_assignments_of_one_cluster(
     url = f"/v1/clusterings/{clustering['id']}/assignments"
     data = client.get(url, params={"cluster_id": cluster_id}).json()["data"]
     assert [row["cluster_id"] for row in data] == [cluster_id] * count
+
+
+def test_images_of_a_cluster_that_another_clustering_has_in_one_cluster(
+    client: TestClient, clustering: Json, runtime: Runtime
+) -> None:
+    thirds = store_clustering(runtime, clustering["dataset_id"], one_in=3)  # 0, 1, 1, 0
+    url = f"/v1/clusterings/{clustering['id']}/assignments"  # 0, 1, 0, 1
+
+    def names(**params: Any) -> list[str]:
+        found = client.get(url, params={"other": thirds, **params}).json()["data"]
+        return [row["name"] for row in found]
+
+    assert names(cluster_id=0, other_cluster_id=0) == ["cats/a.jpg"]
+    assert names(cluster_id=0, other_cluster_id=1) == ["dogs/c.jpg"]
+    assert names(other_cluster_id=0) == ["cats/a.jpg", "dogs/d.jpg"]
+    assert names(other_cluster_id=0, excluded=True) == names(other_cluster_id=9) == []
+    first = client.get(url, params={"other": thirds, "other_cluster_id": 1, "limit": 1}).json()
+    rest = names(other_cluster_id=1, cursor=first["next_cursor"])
+    assert [first["data"][0]["name"], *rest] == ["cats/b.png", "dogs/c.jpg"]
+
+
+def test_clusterings_of_two_datasets_cannot_be_compared(
+    client: TestClient, clustering: Json, runtime: Runtime
+) -> None:
+    job = upload(client, {"x.png": png_bytes("red"), "y.png": png_bytes("blue")})
+    work_on(runtime, job["id"])
+    foreign = store_clustering(runtime, job["dataset_id"])
+    url = f"/v1/clusterings/{clustering['id']}/assignments"
+    for params, status, field in (
+        (f"other={foreign}&other_cluster_id=0", 422, "other"),
+        (f"other={foreign}", 422, "other_cluster_id"),
+        ("other_cluster_id=0", 422, "other_cluster_id"),
+        ("other=cl_none&other_cluster_id=0", 404, None),
+    ):
+        answer = client.get(f"{url}?{params}")
+        assert answer.status_code == status, answer.text
+        assert field in [error["field"] for error in answer.json()["errors"]] or field is None
 
 
 @pytest.mark.parametrize("cluster_id", ["-1", "x", str(2**31)])
@@ -129,16 +208,66 @@ def test_images_of_a_cluster_in_order(
     params: dict[str, str] = {"sort": sort}
     data = any_client.get(ranked, params=params).json()["data"]
     assert "".join(row["name"][0] for row in data) == expected
-    assert set(data[0]) == {"image_id", "name", "probability", "margin", "distance"}
-    # page by page, also where the numbers are equal
-    found, params["limit"] = [], "2" if sort == "outlier" else "1"
+    shown = {"image_id", "name", "probability", "margin", "distance", "similarity"}
+    assert (set(data[0]), data[0]["similarity"]) == (shown, None)
+    # also where the numbers are equal
+    params["limit"] = "2" if sort == "outlier" else "1"
+    assert page_by_page(any_client, ranked, params) == data
+
+
+def page_by_page(client: TestClient, url: str, params: dict[str, str]) -> list[Json]:
+    found: list[Json] = []
     while True:
-        page = any_client.get(ranked, params=params).json()
+        page = client.get(url, params=params).json()
         found += page["data"]
         if not page["has_more"]:
-            break
-        params["cursor"] = page["next_cursor"]
-    assert found == data
+            return found
+        params = {**params, "cursor": page["next_cursor"]}
+
+
+def test_images_of_a_cluster_by_similarity(any_client: TestClient, ranked: str) -> None:
+    images = any_client.get(ranked).json()["data"]
+    (third,) = (row["image_id"] for row in images if row["name"] == "2.png")
+    params = {"sort": "similar", "similar_to": third}
+    data = any_client.get(ranked, params=params).json()["data"]
+    assert "".join(row["name"][0] for row in data) == "213045"  # 10 degrees between neighbors
+    assert [row["similarity"] for row in data[:3]] == [1.0, 0.984808, 0.984808]
+    assert {**data[0], "similarity": None} in images
+    for limit in ("1", "2", "6"):
+        assert page_by_page(any_client, ranked, {**params, "limit": limit}) == data
+
+
+def test_bad_requests_for_images_by_similarity(any_client: TestClient, ranked: str) -> None:
+    image = any_client.get(ranked).json()["data"][0]["image_id"]
+    cursor = b64encode(b"x img_1").decode()
+    for params, status, code in (
+        ({"sort": "similar"}, 422, "invalid_request"),
+        ({"sort": "outlier", "similar_to": image}, 422, "invalid_request"),
+        ({"sort": "similar", "similar_to": image, "cursor": cursor}, 422, "invalid_request"),
+        ({"sort": "similar", "similar_to": "img_none"}, 404, "not_found"),
+    ):
+        answer = any_client.get(ranked, params=params)
+        assert (answer.status_code, answer.json()["code"]) == (status, code), params
+
+
+def test_similar_clusters(any_client: TestClient, ranked: str) -> None:
+    url = ranked.partition("/clusters")[0]
+    ids = sorted(row["image_id"] for row in any_client.get(ranked).json()["data"])
+    for image_ids, label in ((ids[1:2], "near"), (ids[5:], "far")):  # image 0 is at 0 degrees
+        body = {"kind": "move", "image_ids": image_ids, "new_cluster": label}
+        any_client.post(f"{url}/operations", json=body, headers={"If-Match": "*"})
+    found = any_client.get(f"{url}/clusters/2/similar").json()
+    assert found["revision"] == 3
+    assert [(row["cluster_id"], row["label"], row["size"]) for row in found["data"]] == [
+        (0, "cluster 0", 4),
+        (3, "far", 1),
+    ]
+    assert found["data"][1]["similarity"] == pytest.approx(math.cos(math.radians(40)), abs=2e-6)
+    one = any_client.get(f"{url}/clusters/2/similar", params={"limit": 1}).json()
+    assert one["data"] == found["data"][:1]
+    assert any_client.get(f"{url}/clusters/1/similar").json()["data"] == []  # it is empty
+    for path, status in (("9/similar", 404), ("2/similar?limit=0", 422)):
+        assert any_client.get(f"{url}/clusters/{path}").status_code == status
 
 
 def test_bad_orders_and_cursors(any_client: TestClient, ranked: str) -> None:
@@ -233,7 +362,21 @@ def test_a_clustering_is_deleted_with_its_exports(
         assert session.get(Dataset, dataset.id) is not None
 
 
-@pytest.mark.parametrize("path", ["", "/clusters", "/assignments", "/statistics", "/clusters/0"])
+@pytest.mark.parametrize(
+    "path", ["", "/clusters", "/assignments", "/statistics", "/clusters/0", "/clusters/0/similar"]
+)
 def test_an_unknown_clustering(client: TestClient, path: str) -> None:
     answer = client.get(f"/v1/clusterings/cl_none{path}")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+def test_cursors_of_images_by_similarity(any_client: TestClient, ranked: str) -> None:
+    image = any_client.get(ranked).json()["data"][0]["image_id"]
+    order = {"sort": "similar", "similar_to": image}
+    whole = any_client.get(ranked, params=order).json()["data"]
+    found = any_client.get(f"{ranked}/cursors", params=order | {"every": 2}).json()
+    assert (found["count"], len(found["cursors"])) == (len(whole), -(-len(whole) // 2))
+    for number, cursor in enumerate(found["cursors"]):
+        page = order | {"limit": 2} | ({"cursor": cursor} if cursor else {})
+        data = any_client.get(ranked, params=page).json()["data"]
+        assert data == whole[2 * number : 2 * number + 2]

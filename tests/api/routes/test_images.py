@@ -1,4 +1,4 @@
-"""Single images: metadata, bytes, thumbnail."""
+"""Single images: metadata, bytes, thumbnail, similar images."""
 
 import io
 import os
@@ -9,7 +9,7 @@ from PIL import Image
 
 from app.core.runtime import Runtime
 from app.core.storage.keys import blob_key
-from tests.api.conftest import Json, Work, upload
+from tests.api.conftest import Json, MakeClustering, Work, upload
 from tests.buckets import any_storage
 from tests.images import image_bytes, jpeg_bytes
 
@@ -150,3 +150,24 @@ def test_other_sizes_are_refused(client: TestClient, image: Json, size: str) -> 
 def test_an_unknown_image(client: TestClient, path: str) -> None:
     answer = client.get(f"/v1/images/img_none{path}")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+def test_the_most_similar_images(
+    client: TestClient, dataset: Json, make_clustering: MakeClustering
+) -> None:
+    make_clustering(dataset["id"])  # the angle between images i and i + 1 is 10 degrees
+    images = client.get(f"/v1/datasets/{dataset['id']}/images").json()["data"]
+    url = f"/v1/images/{images[1]['id']}/neighbors"
+    data = client.get(url).json()["data"]
+    assert [row["name"] for row in data] == ["cats/a.jpg", "dogs/c.jpg", "dogs/d.jpg"]
+    assert [row["similarity"] for row in data] == [0.984808, 0.984808, 0.939693]
+    assert data[0]["image_id"] == images[0]["id"]
+    assert client.get(url, params={"limit": 1}).json()["data"] == data[:1]
+    for limit in ("0", "101"):
+        assert client.get(url, params={"limit": limit}).status_code == 422
+
+
+def test_similar_images_need_features(client: TestClient, image: Json) -> None:
+    answer = client.get(f"/v1/images/{image['id']}/neighbors")
+    assert (answer.status_code, answer.json()["code"]) == (409, "features_missing")
+    assert client.get("/v1/images/img_none/neighbors").status_code == 404

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from app.api.http import pagination
 from app.core.runtime import Runtime
 from tests.api.conftest import store_clustering, upload, work_on
 from tests.images import ZIP, png_bytes
@@ -66,6 +67,58 @@ def test_pages_contain_every_row_once(any_client: TestClient, lists: dict[str, s
         assert (whole["next_cursor"], whole["has_more"]) == (None, False)
         assert all(len(page) == 2 for page in pages[:-1]), name
         assert len(whole["data"]) >= 5, name
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 4, 5, 1000])
+def test_pages_can_be_read_from_any_cursor(
+    any_client: TestClient, lists: dict[str, str], every: int
+) -> None:
+    cluster = f"{lists['clusters']}/0/images"
+    sorts = [f"{cluster}?sort={sort}&" for sort in ("representative", "borderline", "outlier")]
+    for url in (f"{lists['images']}?", *sorts):
+        whole = any_client.get(url).json()["data"]
+        found = any_client.get(url.replace("images?", "images/cursors?") + f"every={every}").json()
+        assert (found["count"], found["every"]) == (len(whole), every)
+        assert len(found["cursors"]) == -(-len(whole) // every)
+        assert found["cursors"][0] is None
+        for number, cursor in enumerate(found["cursors"]):
+            start = url + (f"cursor={cursor}&" if cursor else "")
+            page = any_client.get(f"{start}limit={every}").json()
+            assert page["data"] == whole[number * every : (number + 1) * every], url
+
+
+def test_cursors_of_images_between_which_some_were_deleted(
+    any_client: TestClient, any_runtime: Runtime
+) -> None:
+    job = upload(any_client, {f"{i}.png": png_bytes((i, i, i)) for i in range(5)})
+    work_on(any_runtime, job["id"])
+    url = f"/v1/datasets/{job['dataset_id']}/images"
+    ids = [row["id"] for row in any_client.get(url).json()["data"]]
+    body = {"image_ids": [ids[0], ids[2]]}
+    assert any_client.post(f"{url}:delete", json=body).status_code == 200
+    found = any_client.get(f"{url}/cursors?every=2").json()
+    assert (found["count"], len(found["cursors"])) == (3, 2)
+    page = any_client.get(f"{url}?cursor={found['cursors'][1]}").json()
+    assert [row["id"] for row in page["data"]] == ids[4:]
+
+
+def test_cursors_of_an_empty_list(any_client: TestClient, lists: dict[str, str]) -> None:
+    found = any_client.get(f"{lists['clusters']}/4/images/cursors").json()
+    assert found == {"count": 0, "every": 200, "cursors": []}
+
+
+def test_refused_cursors(
+    any_client: TestClient, lists: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{lists['images']}/cursors"
+    for every in ("0", "1001", "x"):
+        answer = any_client.get(url, params={"every": every})
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "every")
+    monkeypatch.setattr(pagination, "_MAX_CURSORS", 2)
+    answer = any_client.get(url, params={"every": 2})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+    assert "every: must be at least 3 for 5 rows" in answer.json()["detail"]
+    assert any_client.get(url, params={"every": 3}).status_code == 200
 
 
 def test_bad_pages_are_refused(any_client: TestClient, lists: dict[str, str]) -> None:

@@ -32,7 +32,9 @@ def _target(n_clusters: int = 3) -> ResolvedModel:
         names=[f"cluster {number}" for number in range(n_clusters)],
         cluster_ids=list(range(n_clusters)),
     )
-    return ResolvedModel(name="x", version=1, files=files, feature_dim=DIM, clusters=clusters)
+    return ResolvedModel(
+        name="x", version=1, files=files, feature_dim=DIM, clusters=clusters, clustering_id=None
+    )
 
 
 def test_a_response_that_would_be_too_long() -> None:

@@ -77,7 +77,13 @@ def test_a_sequence_of_operations(any_client: TestClient, url: str) -> None:
     assert done[2]["arguments"] == {"cluster_ids": [0, 1], "into": 0, "label": None}
 
 
+def use_features(runtime: Runtime, url: str, folder: str) -> None:
+    with runtime.db.write() as session:
+        session.get_one(Clustering, url.rpartition("/")[2]).embedding_folder = folder
+
+
 def test_a_split(any_client: TestClient, any_runtime: Runtime, url: str) -> None:
+    use_features(any_runtime, url, "embeddings/deleted")
     body = {"kind": "split", "cluster_id": 0, "parts": 2, "seed": 3}
     answer = edit(any_client, url, body)
     assert (answer.status_code, answer.json()["code"]) == (409, "features_missing")
@@ -93,10 +99,14 @@ def test_a_split(any_client: TestClient, any_runtime: Runtime, url: str) -> None
     for name, array in (("features", features), ("hashes", np.array(rows, dtype=np.uint8))):
         with any_runtime.storage.writing(f"embeddings/x/{name}.npy") as file:
             np.save(file, array)
-    with any_runtime.db.write() as session:
-        clustering = session.get_one(Clustering, url.rpartition("/")[2])
-        clustering.embedding_folder = "embeddings/x"
+    use_features(any_runtime, url, "embeddings/x")
 
+    options = {"parts": 2, "seed": 3}
+    preview = any_client.post(f"{url}/clusters/0:preview-split", json=options)
+    assert (preview.status_code, preview.json()["revision"]) == (200, 1)
+    parts = preview.json()["parts"]
+    assert [(part["part"], part["size"]) for part in parts] == [(0, 2), (1, 1)]
+    assert [example["name"] for example in parts[1]["examples"]] == ["4.png"]
     answer = edit(any_client, url, body, 1, **{"Idempotency-Key": "s"})
     assert (answer.status_code, answer.json()["new_cluster_ids"]) == (201, [3])
     assert places(any_client, url) == [0, 1, 0, 1, 3, 1]
@@ -105,6 +115,21 @@ def test_a_split(any_client: TestClient, any_runtime: Runtime, url: str) -> None
     assert edit(any_client, url, body).json()["code"] == "revision_stale"
     answer = edit(any_client, url, body | {"parts": 3}, 2)
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "parts")
+
+
+def test_refused_previews(any_client: TestClient, any_runtime: Runtime, url: str) -> None:
+    use_features(any_runtime, url, "embeddings/deleted")
+
+    def preview(cluster: Any, body: Any) -> tuple[int, str]:
+        answer = any_client.post(f"{url}/clusters/{cluster}:preview-split", json=body)
+        return answer.status_code, answer.json()["code"]
+
+    assert preview(0, {}) == (409, "features_missing")
+    assert preview(7, {}) == (404, "not_found")
+    assert preview(0, {"parts": 4}) == (422, "invalid_request")  # of 3 images
+    senseless: list[Any] = [{"parts": 1}, {"parts": 101}, {"seed": -1}, {"more": 1}, []]
+    for body in senseless:
+        assert preview(0, body) == (422, "invalid_request")
 
 
 def test_excluded_images(any_client: TestClient, url: str) -> None:
@@ -125,6 +150,20 @@ def test_excluded_images(any_client: TestClient, url: str) -> None:
     assert places(any_client, url)[:3] == [2, None, 0]
 
 
+def test_a_selection(any_client: TestClient, url: str) -> None:
+    ids = images(any_client, url)
+    selection: Json = {"cluster_id": 0, "except_image_ids": [ids[2]]}
+    answer = edit(any_client, url, {"kind": "move", "selection": selection, "cluster_id": 2})
+    assert (answer.status_code, answer.json()["moved"]) == (201, 2)
+    assert answer.json()["arguments"]["selection"]["except_images"] == 1
+    assert places(any_client, url) == [2, 1, 0, 1, 2, 1]
+
+    selection = {"cluster_id": 1, "max_probability": 0.7}  # 0.82, 0.66 and 0.5
+    answer = edit(any_client, url, {"kind": "exclude", "selection": selection}, 2)
+    assert (answer.status_code, answer.json()["moved"]) == (201, 2)
+    assert places(any_client, url) == [2, 1, 0, None, 2, None]
+
+
 _SENSELESS: list[tuple[Any, str | None]] = [
     ({"kind": "rename", "cluster_id": 9, "label": "x"}, "cluster_id"),
     ({"kind": "rename", "cluster_id": -1, "label": "x"}, "cluster_id"),
@@ -139,12 +178,31 @@ _SENSELESS: list[tuple[Any, str | None]] = [
     ({"kind": "split", "cluster_id": 0, "parts": 101}, "parts"),
     ({"kind": "split", "cluster_id": 0, "parts": 4}, "parts"),
     ({"kind": "split", "cluster_id": 7}, "cluster_id"),
+    ({"kind": "split", "cluster_id": 0, "leave": []}, "leave"),
+    ({"kind": "split", "cluster_id": 0, "leave": [-1]}, "leave.0"),
     ({"kind": "move", "image_ids": ["img_1"]}, ""),
     ({"kind": "move", "image_ids": ["i"], "cluster_id": 0, "new_cluster": "x"}, ""),
     ({"kind": "move", "image_ids": [], "cluster_id": 0}, "image_ids"),
     ({"kind": "move", "image_ids": ["img_1"], "cluster_id": 0}, "image_ids"),
     ({"kind": "exclude", "image_ids": ["img_1"] * 10_001}, "image_ids"),
     ({"kind": "exclude", "image_ids": ["img_\x00"]}, None),
+    ({"kind": "exclude"}, ""),
+    ({"kind": "exclude", "image_ids": ["img_1"], "selection": {"cluster_id": 0}}, ""),
+    ({"kind": "exclude", "selection": {}}, "selection.cluster_id"),
+    ({"kind": "exclude", "selection": {"cluster_id": -1}}, "selection.cluster_id"),
+    ({"kind": "exclude", "selection": {"cluster_id": 9}}, "selection.cluster_id"),
+    (
+        {"kind": "exclude", "selection": {"cluster_id": 0, "min_probability": 2}},
+        "selection.min_probability",
+    ),
+    (
+        {"kind": "exclude", "selection": {"cluster_id": 0, "except_image_ids": ["i"] * 10_001}},
+        "selection.except_image_ids",
+    ),
+    (
+        {"kind": "exclude", "selection": {"cluster_id": 0, "except_image_ids": ["\x00"]}},
+        None,
+    ),
     ({"kind": "paint"}, "kind"),
     ({}, "kind"),
     ([], ""),
@@ -163,6 +221,35 @@ def test_invalid_operations(any_client: TestClient, url: str) -> None:
 def test_nothing_to_undo(any_client: TestClient, url: str) -> None:
     answer = edit(any_client, url, {"kind": "undo"})
     assert (answer.status_code, answer.json()["code"]) == (409, "nothing_to_undo")
+
+
+def test_undo_and_redo(any_client: TestClient, url: str) -> None:
+    def possible() -> tuple[int | None, int | None]:
+        found = any_client.get(url).json()
+        (listed,) = any_client.get("/v1/clusterings").json()["data"]
+        assert listed == found
+        return found["undo"], found["redo"]
+
+    merge = {"kind": "merge", "cluster_ids": [0, 1]}
+    steps: list[tuple[Json, tuple[int | None, int | None]]] = [
+        (_RENAME, (2, None)),
+        (merge, (3, None)),
+        ({"kind": "undo"}, (2, 3)),
+        ({"kind": "undo"}, (None, 2)),
+        ({"kind": "redo"}, (2, 3)),
+        ({"kind": "redo"}, (3, None)),
+    ]
+    assert possible() == (None, None)
+    for revision, (body, expected) in enumerate(steps, start=1):
+        assert edit(any_client, url, body, revision).status_code == 201
+        assert possible() == expected, revision
+    assert places(any_client, url) == [0] * 6
+    assert labels(any_client, url)[0] == "x"
+    newest = any_client.get(f"{url}/operations").json()["data"][0]
+    assert (newest["kind"], newest["undoes"], newest["moved"]) == ("redo", 4, 3)
+    assert newest["arguments"] == {"revision": 3}
+    answer = edit(any_client, url, {"kind": "redo"}, 7)
+    assert (answer.status_code, answer.json()["code"]) == (409, "nothing_to_redo")
 
 
 _RENAME = {"kind": "rename", "cluster_id": 0, "label": "x"}

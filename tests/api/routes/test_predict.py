@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from app.core.runtime import Runtime
 from app.core.serving import Serving
 from tests.api.conftest import COLORS, Json, store_clustering
-from tests.images import jpeg_bytes, png_bytes
+from tests.images import ZIP, jpeg_bytes, png_bytes
 from tests.trained import EACH
 from tests.waiting import wait_until
 
@@ -103,6 +103,50 @@ def test_all_probabilities_on_request(client: TestClient) -> None:
     assert sum(item["probabilities"]) == pytest.approx(1, abs=1e-4)
     assert len(item["top_k"]) == 3
     assert max(item["probabilities"]) == item["probability"]
+
+
+def test_the_nearest_images_of_the_training(trained: Json, client: TestClient) -> None:
+    plain = _predict(client, ("a", jpeg_bytes(COLORS["red"])), ("bad", b""))["data"]
+    assert [item["neighbors"] for item in plain] == [None, None]
+    images = [("a", jpeg_bytes(COLORS["red"])), ("bad", b""), ("b", jpeg_bytes(COLORS["blue"]))]
+    red, bad, blue = _predict(client, *images, neighbors=2)["data"]
+    assert {**red, "neighbors": None} == plain[0]
+    assert (bad["neighbors"], bad["error"]) == (None, plain[1]["error"])
+    for item, color in ((red, "red"), (blue, "blue")):
+        assert [one["name"].partition("/")[0] for one in item["neighbors"]] == [color] * 2
+        first, second = (one["similarity"] for one in item["neighbors"])
+        assert 1 >= first >= second > 0
+    assert _predict(client, ("bad", b""), neighbors=2)["data"][0]["neighbors"] is None
+
+
+def test_a_stored_image_is_its_own_nearest(trained: Json, client: TestClient) -> None:
+    dataset = trained["job"]["dataset_id"]
+    image = client.get(f"/v1/datasets/{dataset}/images").json()["data"][0]
+    url = "/v1/models/colors:predict?neighbors=1"
+    (found,) = client.post(url, json={"image_ids": [image["id"]]}).json()["data"]
+    assert [one["similarity"] for one in found["neighbors"]] == [1.0]
+    listed = client.get(f"/v1/images/{image['id']}/neighbors?limit=1").json()["data"]
+    assert listed[0]["similarity"] <= 1.0
+    for neighbors in ("-1", "51", "x"):
+        wrong = f"/v1/models/colors:predict?neighbors={neighbors}"
+        assert client.post(wrong, json={"image_ids": [image["id"]]}).status_code == 422
+
+
+def test_neighbors_of_embeddings_without_features_of_the_training(
+    client: TestClient, trained: Json
+) -> None:
+    version = client.get("/v1/models/colors/versions/1").json()
+    rows = [[1.0] * version["manifest"]["feature_dim"]]
+    url = "/v1/models/colors:predict?neighbors=3"
+    (found,) = client.post(url, json={"embeddings": rows}).json()["data"]
+    assert len(found["neighbors"]) == 3
+    too_many = client.post(url, json={"embeddings": rows * 11})
+    assert (too_many.status_code, too_many.json()["errors"][0]["field"]) == (422, "neighbors")
+    file = client.get("/v1/models/colors/versions/1/file").content
+    imported = client.post("/v1/models:import?name=copy", content=file, headers=ZIP)
+    assert imported.status_code in (200, 201), imported.text
+    (found,) = client.post(url.replace("colors", "copy"), json={"embeddings": rows}).json()["data"]
+    assert (found["neighbors"], found["error"]) == (None, None)
 
 
 def test_by_alias_and_by_version(client: TestClient) -> None:

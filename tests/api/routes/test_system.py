@@ -1,4 +1,4 @@
-"""Liveness, readiness and the web page."""
+"""Liveness and readiness."""
 
 import os
 import subprocess
@@ -41,12 +41,6 @@ def test_readyz_names_the_failed_check(
     assert "TEMI_BROKER_URL" in checks["broker"]["hint"]
     assert 0 <= checks["broker"]["seconds"] < 3
     assert client.get("/livez").status_code == 200
-
-
-def test_the_page(client: TestClient) -> None:
-    answer = client.get("/")
-    assert answer.headers["Content-Type"].startswith("text/html")
-    assert "<html" in answer.text
 
 
 def test_the_docs(client: TestClient) -> None:

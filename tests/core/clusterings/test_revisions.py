@@ -13,6 +13,7 @@ from app.core.clusterings.operations import (
     Merge,
     Move,
     Operation,
+    Redo,
     Rename,
     Undo,
     apply_operation,
@@ -133,6 +134,11 @@ def test_states_before_real_operations_can_be_read(any_runtime: Runtime) -> None
         Undo(),
         Undo(),
         Undo(),
+        Redo(),
+        Redo(),
+        Undo(),
+        Redo(),
+        Redo(),
     ]
     seen = [_snapshot(any_runtime, clustering.id)]
     for step in steps:

@@ -1,7 +1,7 @@
 """Rows of clusterings: sizes, and the order of images."""
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from app.core.clusterings import rows as clusterings
 from app.core.clusterings.rows import Assigned, add_assignments, add_clusters, refresh_clusters
@@ -10,6 +10,7 @@ from app.core.platform.errors import NotFound
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Assignment, Cluster, Clustering, Dataset
 from app.core.runtime import Runtime
+from tests.core.clustering_rows import store
 from tests.core.conftest import MakeDataset
 
 _SURE = [0.5, 0.9, 0.7]
@@ -67,3 +68,24 @@ def test_the_ranked_images_come_first(any_runtime: Runtime, clustering_id: str) 
         ]
         assert len(clusterings.ranked_images(session, clustering_id, 0, limit=1)) == 1
         assert clusterings.ranked_images(session, clustering_id, 2) == []
+
+
+def test_examples_of_many_clusters(any_runtime: Runtime) -> None:
+    """They are those that each cluster has by itself, in a few statements."""
+    stored = store(any_runtime, [n * n % 7 for n in range(60)], n_clusters=7)
+    statements: list[str] = []
+    event.listen(
+        any_runtime.db.engine,
+        "before_cursor_execute",
+        lambda _connection, _cursor, statement, *_: statements.append(statement),
+    )
+    with any_runtime.db.read() as session:
+        found = clusterings.examples(session, stored.clustering_id, range(7), 5)
+        assert sum("SELECT" in statement for statement in statements) == 2
+        for number in range(7):
+            ranked = clusterings.ranked_images(session, stored.clustering_id, number, limit=5)
+            expected = [(image.id, image.name, row.probability) for row, image in ranked]
+            assert found[number] == expected
+        assert found[3] == []  # not a square
+        none = clusterings.examples(session, stored.clustering_id, [0, 1], 0)
+        assert none == {0: [], 1: []}

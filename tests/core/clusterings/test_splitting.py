@@ -8,9 +8,15 @@ import pytest
 from sqlalchemy import delete
 
 from app.core.clusterings import splitting
-from app.core.clusterings.operations import Rename, Split, Undo, apply_operation
-from app.core.platform.errors import FeaturesMissing, InvalidRequest, QueueFull, RevisionStale
-from app.core.platform.tables import Dataset, Image
+from app.core.clusterings.operations import Redo, Rename, Split, Undo, apply_operation
+from app.core.platform.errors import (
+    FeaturesMissing,
+    InvalidRequest,
+    NotFound,
+    QueueFull,
+    RevisionStale,
+)
+from app.core.platform.tables import Cluster, Image
 from app.core.runtime import Runtime
 from tests.core.clustering_rows import (
     FOLDER,
@@ -46,10 +52,83 @@ def test_similar_images_stay_together(any_runtime: Runtime, stored: Stored) -> N
     assert [where[i] for i in stored.images] == [{0: 0, 1: 2, 2: 3}[k] for k in KINDS] + [1, 1]
     found = clusters(any_runtime, stored)
     assert [found[n][0] for n in (0, 2, 3)] == ["cluster 0", "cluster 0 (2)", "cluster 0 (3)"]
+    with any_runtime.db.read() as session:
+        assert not session.get_one(Cluster, (stored.clustering_id, 2)).named
     assert row.moved == 6
     edit(any_runtime, stored, Undo())
     where = places(any_runtime, stored)
     assert [where[i] for i in stored.images] == [0] * 12 + [1] * 2
+
+
+def test_redo_gives_the_parts_their_numbers_again(any_runtime: Runtime, stored: Stored) -> None:
+    save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
+    edit(any_runtime, stored, Split(cluster_id=0, parts=3))
+    split = places(any_runtime, stored), clusters(any_runtime, stored)
+    edit(any_runtime, stored, Undo())
+    edit(any_runtime, stored, Redo())
+    assert (places(any_runtime, stored), clusters(any_runtime, stored)) == split
+
+
+@pytest.mark.parametrize(
+    ("leave", "expected"),
+    [
+        ([1, 2], {0: 0, 1: 2, 2: 3}),
+        ([2], {0: 0, 1: 0, 2: 2}),
+        ([0], {0: 2, 1: 0, 2: 0}),
+        ([2, 0, 2], {0: 2, 1: 0, 2: 3}),
+    ],
+)
+def test_chosen_parts_leave(
+    any_runtime: Runtime, stored: Stored, leave: list[int], expected: dict[int, int]
+) -> None:
+    save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
+    row = edit(any_runtime, stored, Split(cluster_id=0, parts=3, leave=leave))
+    where = places(any_runtime, stored)
+    assert [where[i] for i in stored.images][:12] == [expected[kind] for kind in KINDS]
+    assert row.arguments["leave"] == sorted(set(leave))
+    assert clusters(any_runtime, stored)[2] == ("cluster 0 (2)", True)
+    edit(any_runtime, stored, Undo())
+    assert set(places(any_runtime, stored).values()) == {0, 1}
+
+
+@pytest.mark.parametrize("leave", [[3], [0, 1, 2]])
+def test_parts_that_cannot_leave(any_runtime: Runtime, stored: Stored, leave: list[int]) -> None:
+    save_features(any_runtime, some_features([*KINDS, 5, 5]), list(range(14)))
+    with pytest.raises(InvalidRequest) as refused:
+        edit(any_runtime, stored, Split(cluster_id=0, parts=3, leave=leave))
+    assert refused.value.errors[0].field == "leave"
+    assert set(places(any_runtime, stored).values()) == {0, 1}
+
+
+def test_a_preview_shows_the_parts_of_the_split(any_runtime: Runtime, stored: Stored) -> None:
+    features = some_features([*KINDS, 5, 5])
+    features[4] = 5 * np.eye(8)[0]  # the center of the largest part, and 2 is far from it
+    features[2] += np.eye(8)[6]
+    save_features(any_runtime, features, list(range(14)))
+    where = (TENANT, stored.clustering_id)
+    preview = splitting.preview_split(
+        any_runtime.db, any_runtime.storage, *where, 0, parts=3, seed=0
+    )
+    assert (preview.revision, [part.size for part in preview.parts]) == (1, [6, 4, 2])
+    names = [[example.name for example in part.examples] for part in preview.parts]
+    assert [set(shown) for shown in names] == [
+        {f"{position}.png" for position, kind in enumerate(KINDS) if kind == wanted}
+        for wanted in range(3)
+    ]
+    assert names[0][-1] == "2.png"
+    edit(any_runtime, stored, Split(cluster_id=0, parts=3, leave=[1]), revision=1)
+    found = places(any_runtime, stored)
+    moved = {example.image_id for example in preview.parts[1].examples}
+    assert {image_id for image_id, place in found.items() if place == 2} == moved
+
+
+def test_a_preview_of_an_unknown_cluster(runtime: Runtime) -> None:
+    stored = store(runtime, [0, 0])
+    for tenant, number in ((TENANT, 7), ("other", 0)):
+        with pytest.raises(NotFound):
+            splitting.preview_split(
+                runtime.db, runtime.storage, tenant, stored.clustering_id, number, parts=2, seed=0
+            )
 
 
 def test_rows_in_another_order_and_more_of_them(any_runtime: Runtime, stored: Stored) -> None:
@@ -86,20 +165,6 @@ def test_a_large_cluster_is_sampled(
     where = places(any_runtime, stored)
     parts = [where[i] for i in stored.images][:12]
     assert {frozenset(parts[0::2]), frozenset(parts[1::2])} == {frozenset({0}), frozenset({2})}
-
-
-def test_old_features_are_in_the_order_of_the_upload(any_runtime: Runtime, stored: Stored) -> None:
-    save_features(any_runtime, some_features([*KINDS, 5, 5]), None)
-    edit(any_runtime, stored, Split(cluster_id=0, parts=3))
-    assert len(set(places(any_runtime, stored).values())) == 4
-
-
-def test_old_features_of_a_dataset_that_has_changed(any_runtime: Runtime, stored: Stored) -> None:
-    save_features(any_runtime, some_features([*KINDS, 5, 5]), None)
-    with any_runtime.db.write() as session:
-        session.get_one(Dataset, stored.dataset_id).fingerprint = "0" * 64
-    with pytest.raises(FeaturesMissing):
-        edit(any_runtime, stored, Split(cluster_id=0))
 
 
 def test_missing_features(any_runtime: Runtime, stored: Stored) -> None:

@@ -76,6 +76,7 @@ def _request(
     *images: bytes,
     seconds: float = LONG_SECONDS,
     features: object = None,
+    embed_only: bool = False,
 ) -> PredictRequest:
     return PredictRequest(
         id=number,
@@ -83,6 +84,7 @@ def _request(
         deadline=time.monotonic() + seconds,
         images=images,
         features=features,  # type: ignore[arg-type]
+        embed_only=embed_only,
     )
 
 
@@ -102,6 +104,21 @@ def test_concurrent_requests_get_the_results_of_single_requests(
     found = replies.wait(*range(60))
     answers = np.concatenate([probabilities(found[number]) for number in range(60)])
     np.testing.assert_allclose(answers, expected(data, model), atol=1e-5)
+
+
+def test_the_features_of_images_give_their_probabilities(
+    make_predictor: MakePredictor, replies: Replies
+) -> None:
+    predictor, model = make_predictor(), files("m")
+    data = [png(i) for i in range(6)]
+    predictor.handle(_request(0, model, *data, embed_only=True))
+    predictor.handle(_request(1, model, *data))  # both wait for the model, and share batches
+    found = replies.wait(0, 1)
+    features = probabilities(found[0])
+    assert features.shape == (6, DIM)
+    predictor.handle(_request(2, model, features=features))
+    again = replies.wait(2)[2]
+    np.testing.assert_array_equal(probabilities(again), probabilities(found[1]))
 
 
 def test_waiting_requests_share_batches(

@@ -3,17 +3,19 @@
 from app.core.clusterings.operations.apply import (
     apply_operation,
     check_revision,
-    created_clusters,
     lock_clustering,
     same_names,
 )
+from app.core.clusterings.operations.history import created_clusters, next_redo, next_undo
 from app.core.clusterings.operations.kinds import (
     KINDS,
     Exclude,
     Merge,
     Move,
     Operation,
+    Redo,
     Rename,
+    Selection,
     Split,
     Undo,
 )
@@ -24,12 +26,16 @@ __all__ = [
     "Merge",
     "Move",
     "Operation",
+    "Redo",
     "Rename",
+    "Selection",
     "Split",
     "Undo",
     "apply_operation",
     "check_revision",
     "created_clusters",
     "lock_clustering",
+    "next_redo",
+    "next_undo",
     "same_names",
 ]

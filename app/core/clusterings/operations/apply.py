@@ -5,11 +5,12 @@ from collections.abc import Collection
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core.clusterings.operations.editor import ClusteringEditor, chunked
-from app.core.clusterings.operations.kinds import Operation, Undo
+from app.core.clusterings.operations import history
+from app.core.clusterings.operations.editor import ClusteringEditor
+from app.core.clusterings.operations.kinds import Operation, Redo, Undo
 from app.core.clusterings.rows import get_clustering
-from app.core.platform.errors import NothingToUndo, RevisionStale
-from app.core.platform.tables import Assignment, Cluster, Clustering, ClusteringOperation, Dataset
+from app.core.platform.errors import RevisionStale
+from app.core.platform.tables import Cluster, Clustering, ClusteringOperation, Dataset
 
 _MAX_CHECKED = 1_000  # changed clusters whose names are compared with the others
 
@@ -28,7 +29,9 @@ def apply_operation(
     check_revision(clustering, revisions)
     editor = ClusteringEditor(session, clustering)
     if isinstance(operation, Undo):
-        return _undo(editor, created_by)
+        return history.undo(editor, created_by)
+    if isinstance(operation, Redo):
+        return history.redo(editor, created_by)
     arguments = operation.apply(editor)
     return editor.finish(type(operation).__name__.lower(), arguments, created_by=created_by)
 
@@ -47,43 +50,6 @@ def lock_clustering(session: Session, clustering: Clustering) -> Clustering:
     )
     session.refresh(clustering, with_for_update=True)
     return clustering
-
-
-def _undo(editor: ClusteringEditor, created_by: str | None) -> ClusteringOperation:
-    own = ClusteringOperation.clustering_id == editor.clustering.id
-    undone = editor.session.scalar(
-        select(ClusteringOperation)
-        .where(
-            own,
-            ClusteringOperation.kind.not_in(("undo", "extend")),
-            ClusteringOperation.undone_by.is_(None),
-        )
-        .order_by(ClusteringOperation.revision.desc())
-        .limit(1)
-    )
-    if undone is None:
-        raise NothingToUndo("Every operation on this clustering is already undone.")
-    for chunk in chunked([int(number) for number in undone.clusters_before]):
-        rows = editor.session.scalars(
-            select(Cluster).where(
-                Cluster.clustering_id == editor.clustering.id, Cluster.cluster_id.in_(chunk)
-            )
-        )
-        for cluster in rows.all():
-            # a cluster that the operation created keeps its name, for views of older revisions
-            editor.change(cluster, **undone.clusters_before[str(cluster.cluster_id)])
-    editor.restore(undone.revision)
-    if undone.kind == "split":  # images that were added to its parts since
-        parts = created_clusters(undone)
-        editor.move(Assignment.cluster_id.in_(parts), undone.arguments["cluster_id"])
-    undone.undone_by = editor.revision
-    return editor.finish("undo", {}, created_by=created_by, undoes=undone.revision)
-
-
-def created_clusters(operation: ClusteringOperation) -> list[int]:
-    """The clusters that an operation created."""
-    before = operation.clusters_before.items()
-    return sorted(int(number) for number, state in before if state["label"] is None)
 
 
 def same_names(session: Session, operation: ClusteringOperation) -> dict[str, list[int]]:

@@ -3,7 +3,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, CursorResult, and_, insert, literal, select, update
+from sqlalchemy import (
+    ColumnElement,
+    CursorResult,
+    SQLColumnExpression,
+    and_,
+    insert,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from app.core.clusterings.rows import Assigned, add_assignments, refresh_clusters
@@ -54,34 +63,46 @@ class ClusteringEditor:
                 )
         return [found[cluster_id] for cluster_id in cluster_ids]
 
-    def change(self, cluster: Cluster, *, label: str | None = None, active: bool) -> None:
-        """Changes label and state; without `label` it keeps its name."""
-        before = {"label": cluster.label, "active": cluster.active}
+    def change(
+        self, cluster: Cluster, *, label: str | None = None, named: bool = True, active: bool
+    ) -> None:
+        """Changes name and state; without `label` it keeps its name."""
+        before = {"label": cluster.label, "named": cluster.named, "active": cluster.active}
         self._clusters_before.setdefault(str(cluster.cluster_id), before)
-        cluster.label = cluster.label if label is None else label
+        if label is not None:
+            cluster.label, cluster.named = label, named
         self.clustering.n_clusters += active - cluster.active
         cluster.active = active
 
-    def add_cluster(self, label: str) -> int:
-        """Adds an empty cluster; returns its number."""
+    def add_cluster(self, label: str, *, named: bool) -> int:
+        """Adds an empty cluster; returns its number. `named`: a person gave the label."""
         number = self.clustering.next_cluster_id
         self.clustering.next_cluster_id = number + 1
         self.clustering.n_clusters += 1
         self.session.add(
-            Cluster(clustering_id=self.clustering.id, cluster_id=number, label=label, size=0)
+            Cluster(
+                clustering_id=self.clustering.id,
+                cluster_id=number,
+                label=label,
+                named=named,
+                size=0,
+            )
         )
         self.session.flush()
         self._clusters_before[str(number)] = {"label": None, "active": False}
         return number
 
-    def move(self, images: ColumnElement[bool], to: int) -> None:
-        """Moves images to a cluster; those that are in it already are not recorded."""
+    def move(self, images: ColumnElement[bool], to: int) -> int:
+        """Moves images to a cluster; those that are in it already are not recorded. Returns the
+        number of the others."""
         rows = and_(
             Assignment.clustering_id == self.clustering.id, Assignment.cluster_id != to, images
         )
         self._record(rows)
         self._resized.add(to)
-        self._moved += self._assign(rows, literal(to))
+        moved = self._assign(rows, literal(to))
+        self._moved += moved
+        return moved
 
     def move_images(self, image_ids: Sequence[str], to: int) -> None:
         for chunk in chunked(image_ids):
@@ -106,19 +127,16 @@ class ClusteringEditor:
 
     def restore(self, revision: int) -> None:
         """Moves the images back that a revision moved, except deleted ones."""
-        change = and_(
+        # A join with the changes, not `IN`: that would read all images of the clustering.
+        rows = and_(
             AssignmentChange.clustering_id == self.clustering.id,
             AssignmentChange.revision == revision,
-        )
-        rows = and_(
             Assignment.clustering_id == self.clustering.id,
-            Assignment.image_id.in_(select(AssignmentChange.image_id).where(change)),
+            Assignment.image_id == AssignmentChange.image_id,
         )
-        before = select(AssignmentChange.before).where(change)
-        self._resized.update(self.session.scalars(before.distinct()))
         self._record(rows)
-        own = before.where(AssignmentChange.image_id == Assignment.image_id)
-        self._moved += self._assign(rows, own.scalar_subquery())
+        self._resized |= self._clusters_before_changes(revision)
+        self._moved += self._assign(rows, AssignmentChange.before)
 
     def finish(
         self,
@@ -142,13 +160,20 @@ class ClusteringEditor:
         self.session.add(row)
         self.clustering.revision = self.revision
         self.session.flush()
-        for chunk in chunked(sorted(self._resized - {EXCLUDED})):
+        self._resized |= self._clusters_before_changes(self.revision)
+        for chunk in chunked(sorted(self._resized - {EXCLUDED, ABSENT})):
             refresh_clusters(self.session, self.clustering.id, chunk)
         return row
 
+    def _clusters_before_changes(self, revision: int) -> set[int]:
+        """The clusters from which a revision has moved images."""
+        query = select(AssignmentChange.before).where(
+            AssignmentChange.clustering_id == self.clustering.id,
+            AssignmentChange.revision == revision,
+        )
+        return set(self.session.scalars(query.distinct()))
+
     def _record(self, rows: ColumnElement[bool]) -> None:
-        sources = select(Assignment.cluster_id).where(rows).distinct()
-        self._resized.update(self.session.scalars(sources))
         before = select(
             Assignment.clustering_id,
             Assignment.image_id,
@@ -159,7 +184,7 @@ class ClusteringEditor:
             insert(AssignmentChange).from_select(_CHANGE_COLUMNS, before.where(rows))
         )
 
-    def _assign(self, rows: ColumnElement[bool], cluster_id: ColumnElement[int]) -> int:
+    def _assign(self, rows: ColumnElement[bool], cluster_id: SQLColumnExpression[int]) -> int:
         result = self.session.execute(
             update(Assignment)
             .where(rows)

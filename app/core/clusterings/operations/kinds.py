@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from sqlalchemy import select
+from sqlalchemy import and_, select
 
 from app.core.clusterings.operations.editor import ClusteringEditor, chunked
 from app.core.clusterings.splitting import SplitPlan
@@ -54,47 +54,97 @@ class Split:
     cluster_id: int
     parts: int = 2
     seed: int = 0
+    leave: Sequence[int] | None = None  # parts that become new clusters; None: all but part 0
     plan: SplitPlan | None = None  # computed before the clustering was locked
 
     def apply(self, editor: ClusteringEditor) -> dict[str, Any]:
         (cluster,) = editor.clusters("cluster_id", [self.cluster_id])
         if self.plan is None or self.plan.revision != editor.clustering.revision:
             raise RevisionStale("The clustering was changed while the split was computed; retry.")
+        leave = self._leaving(len(self.plan.parts))
         editor.change(cluster, active=True)
-        for number, members in enumerate(self.plan.new_clusters, start=2):
+        for number, part in enumerate(leave, start=2):
             suffix = f" ({number})"
-            new = editor.add_cluster(cluster.label[: MAX_LABEL - len(suffix)] + suffix)
-            for chunk in chunked(members):
+            label = cluster.label[: MAX_LABEL - len(suffix)] + suffix
+            new = editor.add_cluster(label, named=False)
+            for chunk in chunked(self.plan.parts[part]):
                 editor.move_images([image_id.decode() for image_id in chunk], new)
-        return {"cluster_id": self.cluster_id, "parts": self.parts, "seed": self.seed}
+        return {
+            "cluster_id": self.cluster_id,
+            "parts": self.parts,
+            "seed": self.seed,
+            "leave": leave,
+        }
+
+    def _leaving(self, parts: int) -> list[int]:
+        """The parts that become new clusters."""
+        if self.leave is None:
+            return list(range(1, parts))
+        unknown = next((part for part in self.leave if part >= parts), None)
+        if unknown is not None:
+            raise InvalidRequest.field(
+                "leave", f"there is no part {unknown}: the parts are 0 to {parts - 1}"
+            )
+        leave = sorted(set(self.leave))
+        if len(leave) == parts:
+            raise InvalidRequest.field("leave", "names all parts: at least one must stay")
+        return leave
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """All images of a cluster, or those in a range of probabilities."""
+
+    cluster_id: int
+    min_probability: float | None = None
+    max_probability: float | None = None
+    except_image_ids: Sequence[str] = ()
+
+    def move(self, editor: ClusteringEditor, to: int) -> dict[str, Any]:
+        """Moves the images to a cluster; returns the arguments for the history."""
+        editor.clusters("selection.cluster_id", [self.cluster_id])
+        given = [Assignment.cluster_id == self.cluster_id]
+        if self.min_probability is not None:
+            given.append(Assignment.probability >= self.min_probability)
+        if self.max_probability is not None:
+            given.append(Assignment.probability <= self.max_probability)
+        if self.except_image_ids:
+            given.append(Assignment.image_id.not_in(self.except_image_ids))
+        moved = editor.move(and_(*given), to)
+        described = {
+            "cluster_id": self.cluster_id,
+            "min_probability": self.min_probability,
+            "max_probability": self.max_probability,
+            "except_images": len(self.except_image_ids),
+        }
+        return {"images": moved, "selection": described}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    image_ids: Sequence[str]
+    image_ids: Sequence[str] | None = None
+    selection: Selection | None = None  # instead of image_ids
     cluster_id: int | None = None
     new_cluster: str | None = None  # the label of a new cluster
 
     def apply(self, editor: ClusteringEditor) -> dict[str, Any]:
-        ids = _known_images(editor, self.image_ids)
         if self.new_cluster is not None:
-            to = editor.add_cluster(self.new_cluster)
+            to = editor.add_cluster(self.new_cluster, named=True)
         elif self.cluster_id is not None:
             to = editor.clusters("cluster_id", [self.cluster_id])[0].cluster_id
         else:
             raise InvalidRequest.field("cluster_id", "or new_cluster must be given")
-        editor.move_images(ids, to)
-        return {"images": len(ids), "cluster_id": to, "new_cluster": self.new_cluster}
+        moved = _move(editor, self.image_ids, self.selection, to)
+        return {**moved, "cluster_id": to, "new_cluster": self.new_cluster}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exclude:
-    image_ids: Sequence[str]
+    image_ids: Sequence[str] | None = None
+    selection: Selection | None = None  # instead of image_ids
 
     def apply(self, editor: ClusteringEditor) -> dict[str, Any]:
-        ids = _known_images(editor, self.image_ids)
-        editor.move_images(ids, EXCLUDED)
-        return {"images": len(ids)}
+        return _move(editor, self.image_ids, self.selection, EXCLUDED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +152,26 @@ class Undo:
     """Undoes the newest operation that is not undone."""
 
 
-Operation = Rename | Merge | Split | Move | Exclude | Undo
+@dataclass(frozen=True, kw_only=True)
+class Redo:
+    """Does the newest undone operation again."""
+
+
+Operation = Rename | Merge | Split | Move | Exclude | Undo | Redo
 KINDS: dict[str, type[Operation]] = {kind.__name__.lower(): kind for kind in get_args(Operation)}
+
+
+def _move(
+    editor: ClusteringEditor,
+    image_ids: Sequence[str] | None,
+    selection: Selection | None,
+    to: int,
+) -> dict[str, Any]:
+    if selection is not None:
+        return selection.move(editor, to)
+    ids = _known_images(editor, image_ids or ())
+    editor.move_images(ids, to)
+    return {"images": len(ids)}
 
 
 def _known_images(editor: ClusteringEditor, image_ids: Sequence[str]) -> list[str]:

@@ -60,6 +60,13 @@ class JobSettings(BaseSettings):
         description="Maximum estimated memory of a job's training; 422. Do not set it above the "
         "memory of the workers.",
     )
+    # 2.3 GB of SQLite: 460 bytes each, with the indexes. Twelve clusterings of 400,000 images fit.
+    max_sweep_assignments: int = Field(
+        default=5_000_000,
+        ge=1,
+        description="Maximum assignments that a sweep keeps: images times clusterings. Of a larger "
+        "sweep only the clusterings around the suggested one are kept, at least that one.",
+    )
 
     lease_seconds: float = Field(
         default=60.0,

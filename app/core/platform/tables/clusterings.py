@@ -23,8 +23,8 @@ class Clustering(Base):
 
     id: Mapped[str] = id_column()
     tenant: Mapped[str] = tenant_column()
-    job_id: Mapped[str | None] = mapped_column(
-        ForeignKey("jobs.id", ondelete="SET NULL"), unique=True
+    job_id: Mapped[str | None] = mapped_column(  # a sweep has several
+        ForeignKey("jobs.id", ondelete="SET NULL"), index=True
     )
     dataset_id: Mapped[str] = mapped_column(
         ForeignKey("datasets.id", ondelete="CASCADE"), index=True
@@ -49,6 +49,7 @@ class Cluster(Base):
     )
     cluster_id: Mapped[int] = mapped_column(primary_key=True)
     label: Mapped[str] = mapped_column(String(200))
+    named: Mapped[bool] = mapped_column(default=False)  # whether a person gave the label
     active: Mapped[bool] = mapped_column(default=True)  # False once merged or undone
     size: Mapped[int]
     mean_probability: Mapped[float | None]
@@ -99,7 +100,8 @@ class ClusteringOperation(Base):
     revision: Mapped[int] = mapped_column(primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))
     arguments: Mapped[dict[str, Any]]
-    clusters_before: Mapped[dict[str, Any]]  # id -> label and active, of the clusters it changed
+    # id -> label, named and active of the clusters it changed; label is None if it created one
+    clusters_before: Mapped[dict[str, Any]]
     moved: Mapped[int] = mapped_column(BigInteger, default=0)  # images
     undoes: Mapped[int | None]  # the revision that it undid
     undone_by: Mapped[int | None]
@@ -108,20 +110,24 @@ class ClusteringOperation(Base):
 
 
 class AssignmentChange(Base):
-    """The cluster of an image before the operation that created `revision`."""
+    """The cluster of an image before the operation that created `revision`.
+
+    The key begins with the revision, so that the rows of an operation are appended, and an undo
+    reads them together.
+    """
 
     __tablename__ = "assignment_changes"
     __table_args__ = (
-        Index("ix_assignment_changes_clustering_id_revision", "clustering_id", "revision"),
+        Index("ix_assignment_changes_by_image", "image_id", "clustering_id", "revision"),
     )
 
     clustering_id: Mapped[str] = mapped_column(
         ForeignKey("clusterings.id", ondelete="CASCADE"), primary_key=True
     )
-    image_id: Mapped[str] = mapped_column(
-        ForeignKey("images.id", ondelete="CASCADE"), primary_key=True, index=True
-    )
     revision: Mapped[int] = mapped_column(primary_key=True)
+    image_id: Mapped[str] = mapped_column(
+        ForeignKey("images.id", ondelete="CASCADE"), primary_key=True
+    )
     before: Mapped[int]
 
 

@@ -58,7 +58,8 @@ class Job(Base):
         Index("ix_jobs_status_priority_id", "status", "priority", "id"),
         Index("ix_jobs_status_kind_queued_at", "status", "kind", "queued_at"),
         Index("ix_jobs_dataset_id_status", "dataset_id", "status"),
-        Index("ix_jobs_tenant_id", "tenant", "id"),  # this and the next two: pages of lists
+        Index("ix_jobs_tenant_id", "tenant", "id"),  # this and the next three: pages of lists
+        Index("ix_jobs_tenant_kind_id", "tenant", "kind", "id"),
         Index("ix_jobs_tenant_status_id", "tenant", "status", "id"),
         Index("ix_jobs_dataset_id_id", "dataset_id", "id"),
     )

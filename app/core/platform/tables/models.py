@@ -30,8 +30,8 @@ class ModelVersion(Base):
         ForeignKey("models.id", ondelete="CASCADE"), primary_key=True
     )
     version: Mapped[int] = mapped_column(primary_key=True)
-    job_id: Mapped[str | None] = mapped_column(
-        ForeignKey("jobs.id", ondelete="SET NULL"), unique=True
+    job_id: Mapped[str | None] = mapped_column(  # a sweep has several
+        ForeignKey("jobs.id", ondelete="SET NULL"), index=True
     )
     clustering_id: Mapped[str | None] = mapped_column(String(40))  # None if it was imported
     folder: Mapped[str] = mapped_column(String(200))

@@ -31,7 +31,6 @@ from app.core.storage.keys import (
     id_of,
     job_folder,
     listing_key,
-    model_folder,
     name_of,
     thumbnail_folder,
     upload_key,
@@ -107,8 +106,9 @@ def _owned_job_folders(session: Session, folders: Sequence[str]) -> set[str]:
 
 def _owned_models(session: Session, folders: Sequence[str]) -> set[str]:
     # Open jobs first: one that ends between the two queries has its version by then.
-    kept = {model_folder(job_id) for job_id in session.scalars(_open_jobs(folders))}
+    open_jobs = set(session.scalars(_open_jobs(folders)))
     named = select(ModelVersion.folder).where(ModelVersion.folder.in_(folders))
+    kept = {folder for folder in folders if id_of(folder) in open_jobs}
     return kept | set(session.scalars(named))
 
 

@@ -6,22 +6,34 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import delete, select
 
+from app.core.clusterings.extension import find_targets
 from app.core.clusterings.operations import (
     Exclude,
     Merge,
     Move,
     Operation,
+    Redo,
     Rename,
+    Selection,
     Split,
     Undo,
     apply_operation,
 )
 from app.core.clusterings.operations import editor as editor_module
-from app.core.clusterings.rows import refresh_clusters
-from app.core.platform.errors import InvalidRequest, NotFound, NothingToUndo, RevisionStale
+from app.core.clusterings.operations.editor import ClusteringEditor
+from app.core.clusterings.rows import Assigned, refresh_clusters
+from app.core.platform.errors import (
+    InvalidRequest,
+    NotFound,
+    NothingToRedo,
+    NothingToUndo,
+    RevisionStale,
+)
 from app.core.platform.tables import (
     EXCLUDED,
+    Assignment,
     AssignmentChange,
+    Cluster,
     Clustering,
     ClusteringOperation,
     Image,
@@ -48,7 +60,7 @@ def test_rename(any_runtime: Runtime, stored: Stored) -> None:
 
     assert (row.revision, row.kind, row.moved) == (2, "rename", 0)
     assert row.arguments == {"cluster_id": 1, "label": "Hunde 🐕"}
-    assert row.clusters_before == {"1": {"label": "cluster 1", "active": True}}
+    assert row.clusters_before == {"1": {"label": "cluster 1", "named": False, "active": True}}
     assert clusters(any_runtime, stored)[1] == ("Hunde 🐕", True)
     with any_runtime.db.read() as session:
         assert session.get_one(Clustering, stored.clustering_id).revision == 2
@@ -118,6 +130,49 @@ def test_excluded_images_come_back_by_a_move(any_runtime: Runtime, stored: Store
     clusters(any_runtime, stored)
 
 
+@pytest.mark.parametrize(
+    ("selection", "left"),
+    [
+        (Selection(cluster_id=0), []),
+        (Selection(cluster_id=0, min_probability=0.8), [2]),  # 0.95, 0.83 and 0.71
+        (Selection(cluster_id=0, max_probability=0.8), [0, 1]),
+        (Selection(cluster_id=0, min_probability=0.8, max_probability=0.9), [0, 2]),
+        (Selection(cluster_id=3), [0, 1, 2]),
+    ],
+)
+def test_a_selection_of_a_cluster(
+    any_runtime: Runtime, stored: Stored, selection: Selection, left: list[int]
+) -> None:
+    row = edit(any_runtime, stored, Exclude(selection=selection))
+    expected = [
+        EXCLUDED if selection.cluster_id == place and position not in left else place
+        for position, place in enumerate(PLACES)
+    ]
+    assert in_order(any_runtime, stored) == expected
+    assert row.moved == row.arguments["images"] == expected.count(EXCLUDED)
+    edit(any_runtime, stored, Undo())
+    assert in_order(any_runtime, stored) == PLACES
+    clusters(any_runtime, stored)
+
+
+def test_a_selection_except_some_images(any_runtime: Runtime, stored: Stored) -> None:
+    selection = Selection(cluster_id=0, except_image_ids=[stored.images[1], stored.images[5]])
+    row = edit(any_runtime, stored, Move(selection=selection, new_cluster="others"))
+    assert in_order(any_runtime, stored) == [4, 0, 4, 1, 1, 2]
+    assert row.arguments == {
+        "images": 2,
+        "selection": {
+            "cluster_id": 0,
+            "min_probability": None,
+            "max_probability": None,
+            "except_images": 2,
+        },
+        "cluster_id": 4,
+        "new_cluster": "others",
+    }
+    clusters(any_runtime, stored)
+
+
 OPERATIONS: list[tuple[str, dict[str, object]]] = [
     ("rename", {"cluster_id": 0, "label": "x"}),
     ("merge", {"cluster_ids": [0, 1, 2], "label": "x"}),
@@ -162,6 +217,31 @@ def test_undo_restores(
         assert undone.undone_by == 3
 
 
+def named(runtime: Runtime, stored: Stored) -> set[int]:
+    with runtime.db.read() as session:
+        query = select(Cluster.cluster_id).where(
+            Cluster.clustering_id == stored.clustering_id, Cluster.named, Cluster.active
+        )
+        return set(session.scalars(query))
+
+
+def test_names_that_a_person_gave(any_runtime: Runtime, stored: Stored) -> None:
+    steps: list[tuple[Operation, set[int]]] = [
+        (Rename(cluster_id=3, label="cluster 3"), {3}),
+        (Merge(cluster_ids=[0, 1]), {3}),
+        (Merge(cluster_ids=[0, 2], label="pets"), {0, 3}),
+        (Move(image_ids=stored.images[:1], new_cluster="cats"), {0, 3, 4}),
+    ]
+    seen: list[set[int]] = [set()]
+    for operation, expected in steps:
+        edit(any_runtime, stored, operation)
+        assert named(any_runtime, stored) == expected
+        seen.append(expected)
+    for expected in seen[-2::-1]:
+        edit(any_runtime, stored, Undo())
+        assert named(any_runtime, stored) == expected
+
+
 def test_undo_undoes_one_operation_at_a_time(any_runtime: Runtime, stored: Stored) -> None:
     edit(any_runtime, stored, Rename(cluster_id=0, label="a"))
     edit(any_runtime, stored, Rename(cluster_id=0, label="b"))
@@ -171,6 +251,90 @@ def test_undo_undoes_one_operation_at_a_time(any_runtime: Runtime, stored: Store
     assert clusters(any_runtime, stored)[0] == ("cluster 0", True)
     with pytest.raises(NothingToUndo):
         edit(any_runtime, stored, Undo())
+
+
+def test_redo_does_undone_operations_again(any_runtime: Runtime, stored: Stored) -> None:
+    edit(any_runtime, stored, Rename(cluster_id=0, label="a"))
+    edit(any_runtime, stored, Merge(cluster_ids=[0, 1, 2], label="b"))
+    edit(any_runtime, stored, Move(image_ids=stored.images[:2], new_cluster="c"))
+    states = [(in_order(any_runtime, stored), clusters(any_runtime, stored))]
+    for _ in range(3):
+        edit(any_runtime, stored, Undo())
+        states.append((in_order(any_runtime, stored), clusters(any_runtime, stored)))
+    assert states[-1][0] == PLACES
+    for again, state in zip([2, 3, 4], states[-2::-1], strict=True):
+        row = edit(any_runtime, stored, Redo())
+        assert (row.kind, row.arguments) == ("redo", {"revision": again})
+        assert in_order(any_runtime, stored) == state[0]
+        found = clusters(any_runtime, stored)
+        assert {n: s for n, s in found.items() if s[1]} == {
+            n: s for n, s in state[1].items() if s[1]
+        }
+    with pytest.raises(NothingToRedo):
+        edit(any_runtime, stored, Redo())
+    assert [edit(any_runtime, stored, Undo()).undoes for _ in range(3)] == [4, 3, 2]
+
+
+def test_redo_after_another_edit_is_refused(any_runtime: Runtime, stored: Stored) -> None:
+    with pytest.raises(NothingToRedo):
+        edit(any_runtime, stored, Redo())
+    edit(any_runtime, stored, Rename(cluster_id=0, label="a"))
+    edit(any_runtime, stored, Undo())
+    edit(any_runtime, stored, Rename(cluster_id=1, label="b"))
+    with pytest.raises(NothingToRedo):
+        edit(any_runtime, stored, Redo())
+    edit(any_runtime, stored, Undo())
+    edit(any_runtime, stored, Redo())
+    with pytest.raises(NothingToRedo):  # not that of revision 2
+        edit(any_runtime, stored, Redo())
+    assert clusters(any_runtime, stored)[0] == ("cluster 0", True)
+
+
+def test_redo_after_images_were_added_is_refused(any_runtime: Runtime, stored: Stored) -> None:
+    """They may be in a cluster that the operation would merge into another."""
+    edit(any_runtime, stored, Merge(cluster_ids=[0, 1]))
+    edit(any_runtime, stored, Undo())
+    with any_runtime.db.write() as session:
+        clustering = session.get_one(Clustering, stored.clustering_id)
+        editor_module.ClusteringEditor(session, clustering).finish("extend", {}, created_by=None)
+    with pytest.raises(NothingToRedo):
+        edit(any_runtime, stored, Redo())
+
+
+def test_a_new_cluster_stays_if_images_were_added_to_it(
+    any_runtime: Runtime, stored: Stored
+) -> None:
+    first, *_, last = stored.images
+    with any_runtime.db.write() as session:
+        session.execute(delete(Assignment).where(Assignment.image_id == last))
+        refresh_clusters(session, stored.clustering_id)
+    edit(any_runtime, stored, Move(image_ids=[first], new_cluster="cats"))
+    edit(any_runtime, stored, Merge(cluster_ids=[4, 2], into=4))
+    with any_runtime.db.write() as session:  # as a job adds images
+        editor = ClusteringEditor(session, session.get_one(Clustering, stored.clustering_id))
+        editor.add_images([Assigned(last, 4, 0.9, 0.8, 0.1)])
+        editor.finish("extend", {}, created_by=None)
+    edit(any_runtime, stored, Undo())
+    edit(any_runtime, stored, Undo())
+    assert in_order(any_runtime, stored) == [0, 0, 0, 1, 1, 4]
+    assert clusters(any_runtime, stored)[4] == ("cats", True)
+    with any_runtime.db.read() as session:
+        assert session.get_one(Clustering, stored.clustering_id).n_clusters == 5
+
+
+def test_the_clusters_of_a_model_follow_a_redo(any_runtime: Runtime, stored: Stored) -> None:
+    """New images of a merged cluster go to the merged one."""
+
+    def targets() -> list[list[int]]:
+        with any_runtime.db.read() as session:
+            clustering = session.get_one(Clustering, stored.clustering_id)
+            return find_targets(session, clustering, 3)
+
+    edit(any_runtime, stored, Merge(cluster_ids=[0, 1]))
+    edit(any_runtime, stored, Undo())
+    assert targets() == [[0], [1], [2]]
+    edit(any_runtime, stored, Redo())
+    assert targets() == [[0], [0], [2]]
 
 
 def test_undo_skips_deleted_images(any_runtime: Runtime, stored: Stored) -> None:
@@ -198,6 +362,8 @@ def test_undo_skips_deleted_images(any_runtime: Runtime, stored: Stored) -> None
         (Split(cluster_id=3), "parts"),
         (Move(image_ids=["img_none"], cluster_id=0), "image_ids"),
         (Exclude(image_ids=["img_none"]), "image_ids"),
+        (Exclude(selection=Selection(cluster_id=9)), "selection.cluster_id"),
+        (Move(selection=Selection(cluster_id=2), cluster_id=0), "selection.cluster_id"),
     ],
 )
 def test_unknown_clusters_are_refused(

@@ -24,10 +24,21 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import select
 
-from app.core.clusterings.operations import Exclude, Merge, Move, Operation, Rename, Split, Undo
+from app.core.clusterings.operations import (
+    Exclude,
+    Merge,
+    Move,
+    Operation,
+    Redo,
+    Rename,
+    Selection,
+    Split,
+    Undo,
+)
+from app.core.clusterings.queries import read_with_history
 from app.core.datasets.changes import delete_images
 from app.core.datasets.rows import get_dataset
-from app.core.platform.errors import NothingToUndo
+from app.core.platform.errors import NothingToRedo, NothingToUndo
 from app.core.platform.settings import Settings
 from app.core.platform.tables import EXCLUDED, AssignmentChange, Clustering, ClusteringOperation
 from app.core.runtime import Runtime
@@ -57,7 +68,8 @@ class Editing(RuleBasedStateMachine):
         save_features(self.runtime, features, list(range(_IMAGES)))
         self.now = self.picture()
         self.history = [self.now]  # revision 1, 2, ...
-        self.depth = 0  # operations that still hold
+        self.done: list[int] = []  # revisions of the operations that hold
+        self.undone: list[int] = []  # of those that can be done again, the next one last
 
     def picture(self) -> Picture:
         found = clusters(self.runtime, self.stored)
@@ -69,7 +81,9 @@ class Editing(RuleBasedStateMachine):
         assert row.revision == len(self.history) + 1
         self.now = self.picture()
         self.history.append(self.now)
-        self.depth += 1
+        if not isinstance(operation, Undo | Redo):
+            self.done.append(row.revision)
+            self.undone.clear()
         return row
 
     def some_images(self, numbers: list[int]) -> list[str]:
@@ -133,17 +147,36 @@ class Editing(RuleBasedStateMachine):
         self.do(Exclude(image_ids=ids))
         assert self.now == Picture(before.places | dict.fromkeys(ids, EXCLUDED), before.labels)
 
+    @rule(number=st.integers(0, 9), limit=st.sampled_from([0.35, 0.6, 0.95]))
+    def exclude_a_selection(self, number: int, limit: float) -> None:
+        before, target = self.now, self.some_cluster(number)
+        row = self.do(Exclude(selection=Selection(cluster_id=target, max_probability=limit)))
+        moved = {i for i, c in self.now.places.items() if c != before.places[i]}
+        assert row.moved == len(moved)
+        assert all(before.places[i] == target for i in moved)
+        assert self.now == Picture(before.places | dict.fromkeys(moved, EXCLUDED), before.labels)
+
     @rule()
     def undo(self) -> None:
-        revision = len(self.history)
-        if self.depth == 0:
+        if not self.done:
             with pytest.raises(NothingToUndo):
-                edit(self.runtime, self.stored, Undo(), revision=revision)
+                edit(self.runtime, self.stored, Undo(), revision=len(self.history))
             return
-        undone = self.do(Undo()).undoes
-        assert undone is not None
+        undone = self.done.pop()
+        assert self.do(Undo()).undoes == undone
         assert self.now == self.history[undone - 2]
-        self.depth -= 2  # the undo itself, and what it took back
+        self.undone.append(undone)
+
+    @rule()
+    def redo(self) -> None:
+        if not self.undone:
+            with pytest.raises(NothingToRedo):
+                edit(self.runtime, self.stored, Redo(), revision=len(self.history))
+            return
+        again = self.undone.pop()
+        assert self.do(Redo()).arguments == {"revision": again}
+        assert self.now == self.history[again - 1]
+        self.done.append(again)
 
     @precondition(lambda self: len(self.now.places) > 2)
     @rule(number=st.integers(0, 20))
@@ -163,13 +196,25 @@ class Editing(RuleBasedStateMachine):
         if "now" in vars(self):
             assert [self.at(number + 1) for number in range(len(self.history))] == self.history
 
+    @invariant()
+    def the_next_undo_and_redo_are_known(self) -> None:
+        if "now" in vars(self):
+            with self.runtime.db.read() as session:
+                _, undo, redo = read_with_history(session, TENANT, self.stored.clustering_id)
+            assert undo == (self.done[-1] if self.done else None)
+            assert redo == (self.undone[-1] if self.undone else None)
+
     def teardown(self) -> None:
         if "now" not in vars(self) or self.stored_clustering().revision != len(self.history):
             return  # a step has failed, and its own error is the one to be seen
         self.check_replay()
-        while self.depth:
+        last, count = self.now, len(self.done)
+        for _ in range(count):
             self.undo()
         assert self.now == self.history[0]
+        for _ in range(count):
+            self.redo()
+        assert self.now == last
 
     def check_replay(self) -> None:
         """Replays the history: the recorded state before each step equals the replayed one."""
@@ -194,7 +239,7 @@ class Editing(RuleBasedStateMachine):
             return EXCLUDED
         if operation.kind in ("merge", "move"):
             return int(arguments["into" if operation.kind == "merge" else "cluster_id"])
-        if operation.kind == "undo":
+        if operation.kind in ("undo", "redo"):
             (undone,) = (
                 c.before
                 for c in changes

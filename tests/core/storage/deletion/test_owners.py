@@ -4,12 +4,14 @@ from dataclasses import replace
 
 from app.core.datasets.embeddings import add_embedding
 from app.core.jobs.lifecycle import create_job
+from app.core.models import add_version
+from app.core.models.deletion import delete_version
 from app.core.platform.tables import Clustering, Dataset, Embedding, Job
 from app.core.runtime import Runtime
 from app.core.storage import store_blob
 from app.core.storage.deletion.collector import parts
 from app.core.storage.deletion.retention import delete_unless_retained, retain
-from app.core.storage.keys import blob_key, thumbnail_folder, thumbnail_key
+from app.core.storage.keys import blob_key, model_folder, thumbnail_folder, thumbnail_key
 from tests.core.clustering_rows import FOLDER, store
 from tests.core.conftest import MakeDataset, MakeJob
 from tests.core.storage.deletion.collecting import collected
@@ -56,6 +58,27 @@ def test_files_of_deleted_jobs_are_collected(any_runtime: Runtime, make_job: Mak
     assert found == []  # young
     assert collected(any_runtime) == {"jobs/job_gone"}
     assert len(list(any_runtime.storage.list("jobs"))) == 2
+
+
+def test_models_of_a_sweep_stay_while_it_runs_and_while_they_are_registered(
+    any_runtime: Runtime, make_job: MakeJob
+) -> None:
+    job = make_job("sweep")
+    folders = [model_folder(job.id, number) for number in range(3)]
+    for folder in (*folders, model_folder("job_gone", 1)):
+        any_runtime.storage.write(f"{folder}/model.safetensors", b"x")
+    assert collected(any_runtime) == {"models/job_gone-1"}
+    with any_runtime.db.write() as session:
+        for folder in folders[:2]:
+            add_version(
+                session, tenant="t", name="m", job_id=job.id, clustering_id=None,
+                folder=folder, manifest={}, files={},
+            )  # fmt: skip
+        session.get_one(Job, job.id).status = "failed"
+    assert collected(any_runtime) == {folders[2]}
+    with any_runtime.db.write() as session:
+        delete_version(session, "t", "m", 1)
+    assert collected(any_runtime) == {folders[0]}
 
 
 def test_features_that_a_clustering_was_made_from_stay(any_runtime: Runtime) -> None:
