@@ -8,6 +8,14 @@
 #   docker build --target cpu --build-arg CPU_TORCH_INDEX=ADDRESS --tag temi-service:cpu .
 # By digest: --build-arg PYTHON_IMAGE=python:3.11-slim@sha256:... (deploy/compose/pin-images.sh)
 ARG PYTHON_IMAGE=python:3.11-slim
+ARG NODE_IMAGE=node:22-slim
+
+FROM ${NODE_IMAGE} AS page
+WORKDIR /src/web
+COPY web/package.json web/package-lock.json web/.npmrc ./
+RUN npm ci
+COPY web ./
+RUN npm run build
 
 FROM ${PYTHON_IMAGE} AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -24,6 +32,7 @@ COPY temi_client temi_client
 COPY app app
 COPY worker worker
 COPY migrations migrations
+COPY --from=page /src/app/static app/static
 RUN pip wheel --no-deps --wheel-dir /wheels .
 
 FROM build AS build-cuda

