@@ -37,8 +37,10 @@ class Made:
         return f"#/clusterings/{self.clustering_id}{rest}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """One for a file: while Playwright runs, its event loop counts as the running one of this
+    thread, and tests of other files could not start theirs."""
     with chromium() as found:
         yield found
 
