@@ -1,7 +1,7 @@
 """A real service with a real clustering, and a browser.
 
 A test process starts one service and makes one clustering; a test that edits gets it unedited and
-leaves it so.
+leaves it so. Both end with the last test of this folder: others look at this process's children.
 """
 
 import zipfile
@@ -37,15 +37,15 @@ class Made:
         return f"#/clusterings/{self.clustering_id}{rest}"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One for a file: while Playwright runs, its event loop counts as the running one of this
-    thread, and tests of other files could not start theirs."""
+    """Ends with the last test of this folder: while Playwright runs, its event loop counts as the
+    running one of this thread, and tests of other folders could not start theirs."""
     with chromium() as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def drawings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with some of the demo's drawings, in a folder for each class."""
     folder = tmp_path_factory.mktemp("web") / "drawings"
@@ -62,20 +62,20 @@ def write_drawings(folder: Path, classes: int = _CLASSES, of_each: int = _OF_EAC
             archive.extractall(folder, of_kind[:of_each])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     build_page()
     with running(tmp_path_factory.mktemp("web-service") / "data") as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def api(service: Service) -> Iterator[TemiClient]:
     with service.client() as client:
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def made(api: TemiClient, drawings: Path) -> Made:
     return make_clustering(api, drawings)
 

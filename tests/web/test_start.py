@@ -51,6 +51,7 @@ def test_from_nothing_to_groups(start: Visits, datasets: TemiClient, tmp_path: P
     (job,) = (job for job in datasets.jobs() if job.kind == "cluster")
     assert page.url.endswith(job.id)
     assert job.dataset_id == dataset.id
+    datasets.wait(job.id)
     page.get_by_role("link", name="Open the groups").click()
     expect(page.get_by_role("gridcell")).to_have_count(2)
 

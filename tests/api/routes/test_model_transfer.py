@@ -25,6 +25,7 @@ from tests.api.conftest import COLORS, Json, upload, work_on
 from tests.conftest import running_api
 from tests.images import ZIP, jpeg_bytes, png_bytes
 from tests.model_files import small_files, small_manifest, write_files
+from tests.waiting import PATIENT
 
 NEW = [("red", jpeg_bytes("#c03030", (48, 32))), ("odd", png_bytes("#808000", (90, 90)))]
 
@@ -42,7 +43,7 @@ class Service:
 
 def _service(folder: Path, sqlite_template: Path) -> Iterator[Service]:
     (folder / "temi.db").write_bytes(sqlite_template.read_bytes())
-    settings = Settings(_env_file=None, data_dir=folder, torch_threads=1)
+    settings = Settings(_env_file=None, data_dir=folder, torch_threads=1, **PATIENT)
     runtime = Runtime(settings)
     with running_api(settings) as client:
         yield Service(client, runtime)
