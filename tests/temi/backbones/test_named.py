@@ -7,6 +7,7 @@ import timm
 import torch
 
 from temi.backbones.catalog import check_backbone, list_backbones, parse_name
+from temi.backbones.embedded import EMBEDDED_BACKBONES
 from temi.backbones.load import load_backbone, open_clip_options
 from temi.backbones.named import NAMED_BACKBONES
 from temi.errors import WeightsUnavailable
@@ -143,7 +144,7 @@ def test_the_list(tmp_path: Path) -> None:
     (tmp_path / "dino_resnet50.pth").touch()
     listed = {info.name: info for info in list_backbones(tmp_path)}
 
-    assert listed.keys() == {"efficientnet_lite0", *NAMED_BACKBONES}
+    assert listed.keys() == {*EMBEDDED_BACKBONES, *NAMED_BACKBONES}
     for name, named in NAMED_BACKBONES.items():
         assert listed[name].dim == named.dim
         assert listed[name].source == (named.library if named.hosted else "file")
