@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from temi.backbones.embedded import EMBEDDED_BACKBONES, EmbeddedBackbone
+from temi.backbones.hub import cached_weights
 from temi.backbones.library_names import library_names
 from temi.backbones.named import NAMED_BACKBONES, NamedBackbone
 from temi.errors import UnknownBackbone, WeightsUnavailable
@@ -49,6 +50,20 @@ class BackboneName:
             return None
         candidates = (weights_dir / f"{self.file_stem}{suffix}" for suffix in SUFFIXES)
         return next((path for path in candidates if path.is_file()), None)
+
+    def find_weights(self, weights_dir: Path | None) -> str | None:
+        """Tell where the weights are on this machine; None if they would have to be downloaded."""
+        if self.embedded is not None:
+            return "installed with the service" if self.embedded.installed else None
+        if find_spec(self.source) is None:
+            return None
+        file = self.local_file(weights_dir)
+        if file is not None:
+            return str(file) if self.path else f"{file.name} in the weights folder"
+        repository, of_open_clip = self.hub_repository, self.source == "open_clip"
+        if repository is None or cached_weights(repository, of_open_clip=of_open_clip) is None:
+            return None
+        return "in the cache of the Hugging Face Hub"
 
     @property
     def file_stem(self) -> str:
@@ -138,13 +153,16 @@ def _embedded_info(embedded: EmbeddedBackbone) -> BackboneInfo:
 def _info(named: NamedBackbone, weights_dir: Path | None) -> BackboneInfo:
     parsed = parse_name(named.name)
     installed = find_spec(named.library) is not None
-    on_disk = parsed.local_file(weights_dir) is not None
+    on_disk = parsed.find_weights(weights_dir) is not None
     if not installed:
         hint = f"install the Python package that provides {named.library}"
     elif on_disk:
         hint = None
     elif named.hosted:
-        hint = f"downloaded at first use; where there is no network, {parsed.advice(weights_dir)}"
+        hint = (
+            f"downloaded at first use, or by `temi backbones fetch {named.name}`; "
+            f"where there is no network, {parsed.advice(weights_dir)}"
+        )
     else:
         hint = parsed.advice(weights_dir)
     return BackboneInfo(

@@ -1,5 +1,6 @@
 """Loads a backbone by its name: the embedded one, or one of timm or open_clip."""
 
+import logging
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import timm
 from timm.data.config import resolve_model_data_config
 from torch import Tensor, nn
 
+from temi.backbones.auto import AUTO, choose_backbone
 from temi.backbones.base import Backbone, hash_tensors
 from temi.backbones.catalog import BackboneName, check_backbone, parse_name
 from temi.backbones.checkpoints import backbone_state
@@ -17,6 +19,8 @@ from temi.backbones.weights import load_by_position, load_exactly, read_content,
 from temi.config import Precision
 from temi.device import resolve_device
 from temi.errors import TemiError, WeightsUnavailable
+
+_log = logging.getLogger(__name__)
 
 # On 351 drawings, 160 and 224 pixels gave the same 10-neighbor precision (0.790 and 0.789) and
 # k-means accuracy no better at 224; 224 costs twice the arithmetic for every image.
@@ -39,8 +43,15 @@ def load_backbone(
     device: str = "auto",
     precision: Precision = "float32",
 ) -> Backbone:
-    """Load a backbone; raises UnknownBackbone or WeightsUnavailable (see ``catalog``)."""
+    """Load a backbone; raises UnknownBackbone or WeightsUnavailable (see ``catalog``).
+
+    ``auto`` is the best one whose weights are on this machine (see ``auto``).
+    """
     target = resolve_device(device)
+    if name == AUTO:
+        choice = choose_backbone(weights_dir, has_gpu=target.type != "cpu")
+        _log.info(choice.reason)
+        name = choice.name
     check_backbone(name, weights_dir)
     parsed = parse_name(name)
     file = parsed.local_file(weights_dir)
