@@ -47,6 +47,6 @@ EMBEDDED_BACKBONES: dict[str, EmbeddedBackbone] = {
     backbone.name: backbone
     for backbone in (
         _efficientnet_lite(0, "runs on a CPU"),
-        _efficientnet_lite(2, "more accurate, and slower"),
+        _efficientnet_lite(2, "larger and slower"),
     )
 }
