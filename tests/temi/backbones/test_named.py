@@ -5,6 +5,7 @@ import open_clip
 import pytest
 import timm
 import torch
+from huggingface_hub import constants
 
 from temi.backbones.catalog import check_backbone, list_backbones, parse_name
 from temi.backbones.embedded import EMBEDDED_BACKBONES
@@ -140,7 +141,8 @@ def test_suffixes(suffix: str, tmp_path: Path) -> None:
     assert parse_name("mae_vitl16").local_file(tmp_path) == file
 
 
-def test_the_list(tmp_path: Path) -> None:
+def test_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     (tmp_path / "dino_resnet50.pth").touch()
     listed = {info.name: info for info in list_backbones(tmp_path)}
 
