@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from temi.analysis.metrics import ClusteringMetrics, evaluate
+    from temi.backbones.auto import BackboneChoice, choose_backbone
     from temi.backbones.base import Backbone
     from temi.backbones.catalog import (
         DEFAULT_BACKBONE,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         list_backbones,
     )
     from temi.backbones.embedding import embed_files, embed_images
+    from temi.backbones.fetching import FetchedWeights, fetch_weights
     from temi.backbones.load import load_backbone
     from temi.backbones.named import NAMED_BACKBONES, NamedBackbone
     from temi.config import TrainConfig
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Backbone": "backbones.base",
+    "BackboneChoice": "backbones.auto",
     "BackboneInfo": "backbones.catalog",
     "ClusterModel": "model",
     "ClusteringMetrics": "analysis.metrics",
     "DEFAULT_BACKBONE": "backbones.catalog",
+    "FetchedWeights": "backbones.fetching",
     "InvalidConfig": "errors",
     "NAMED_BACKBONES": "backbones.named",
     "NamedBackbone": "backbones.named",
@@ -46,9 +50,11 @@ _HOME = {
     "UnknownBackbone": "errors",
     "WeightsUnavailable": "errors",
     "check_backbone": "backbones.catalog",
+    "choose_backbone": "backbones.auto",
     "embed_files": "backbones.embedding",
     "embed_images": "backbones.embedding",
     "evaluate": "analysis.metrics",
+    "fetch_weights": "backbones.fetching",
     "list_backbones": "backbones.catalog",
     "load_backbone": "backbones.load",
     "mine_neighbors": "neighbors.search",
@@ -60,9 +66,11 @@ __all__ = [
     "NAMED_BACKBONES",
     "TEMI",
     "Backbone",
+    "BackboneChoice",
     "BackboneInfo",
     "ClusterModel",
     "ClusteringMetrics",
+    "FetchedWeights",
     "InvalidConfig",
     "NamedBackbone",
     "Neighbors",
@@ -73,9 +81,11 @@ __all__ = [
     "UnknownBackbone",
     "WeightsUnavailable",
     "check_backbone",
+    "choose_backbone",
     "embed_files",
     "embed_images",
     "evaluate",
+    "fetch_weights",
     "list_backbones",
     "load_backbone",
     "mine_neighbors",

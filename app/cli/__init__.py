@@ -51,9 +51,7 @@ COMMANDS = {
         "doctor:doctor", _OPERATION, "Check this installation; exit with 1 if a check fails."
     ),
     "backbones": LazyCommand(
-        "backbones:backbones",
-        _OPERATION,
-        "List named backbones; `timm:NAME` and `open_clip:NAME/PRETRAINED` work as well.",
+        "backbones:app", _OPERATION, "List named backbones and download their weights."
     ),
     "bench": LazyCommand(
         "bench:bench",

@@ -1,4 +1,4 @@
-"""`temi doctor`: checks packages, device, database, broker, storage and access."""
+"""`temi doctor`: checks packages, device, database, broker, storage, backbones and access."""
 
 import importlib.metadata
 import json
@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 from app.cli.exposure import has_key
 from app.cli.options import AsJson
 from app.cli.output import print_table
+from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import GiB, Settings, get_settings
 
 _PACKAGES = {
@@ -39,8 +40,14 @@ class DoctorCheck:
 def doctor(as_json: AsJson = False) -> None:
     """Check this installation; exit with 1 if a check fails."""
     settings = get_settings()
-    checks = [*_packages(), _device(settings), *_parts(settings), _space(settings)]
-    checks.append(_access(settings))
+    checks = [
+        *_packages(),
+        _device(settings),
+        *_parts(settings),
+        *_backbones(settings),
+        _space(settings),
+        _access(settings),
+    ]
     if as_json:
         print(json.dumps([asdict(check) for check in checks], indent=2))
     else:
@@ -96,6 +103,17 @@ def _parts(settings: Settings) -> Iterator[DoctorCheck]:
     for name, result in Health(Runtime(settings)).check().items():
         found = locations[name] if result.detail is None else f"{locations[name]}: {result.detail}"
         yield DoctorCheck(name, result.ok, found, result.hint or "")
+
+
+def _backbones(settings: Settings) -> Iterator[DoctorCheck]:
+    from app.cli.doctor_backbones import better_ones, describe_choice
+
+    try:
+        yield DoctorCheck("backbone", True, describe_choice(settings))
+        for found, command in better_ones(settings):
+            yield DoctorCheck("better one", True, found, command)
+    except InvalidRequest as error:
+        yield DoctorCheck("backbone", False, error.detail, "run `make install` again")
 
 
 def _without_password(settings: Settings) -> str:

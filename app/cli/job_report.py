@@ -77,6 +77,7 @@ def _print_clustering(client: TemiClient, job: Job, result: dict[str, Any]) -> N
         ("clusters", _sizes(statistics)),
         ("confidence", f"{percent(statistics.mean_probability)} mean probability"),
         *_agreement(clustering.metrics),
+        *([("backbone", result["backbone"])] if "backbone" in result else []),
         ("model", model),
         ("clustering", f"{clustering.id} at revision {clustering.revision}"),
     ]

@@ -14,9 +14,11 @@ from app.cli.local_images import LocalImages, is_local_source
 from app.cli.output import notices, percent, print_table, results, write_labels
 from app.cli.progress import StageProgress
 from app.cli.tables import print_scores
+from app.core.models.backbones import choose_usable_backbone
 from app.core.platform.errors import ServiceError
 from app.core.platform.settings import Settings, get_settings
 from temi import TemiError, TrainConfig, Trainer, embed_images, load_backbone, mine_neighbors
+from temi.backbones.auto import AUTO
 
 if TYPE_CHECKING:
     from temi_client import LabelsFrom
@@ -85,6 +87,10 @@ def _report(
 
 def _embed(name: str, images: LocalImages, settings: Settings, progress: StageProgress) -> Features:
     progress.update("load", 0, 0)
+    if name == AUTO:
+        choice = choose_usable_backbone(settings)
+        notices.print(choice.reason, markup=False, soft_wrap=True)
+        name = choice.name
     backbone = load_backbone(name, weights_dir=settings.weights_dir, device=settings.device)
     progress.update("embed", 0, images.total)
     blocks: list[Features] = []

@@ -128,7 +128,11 @@ ModelName = Annotated[
     str | None, typer.Option(help="Name of the model; default: from the dataset's name.")
 ]
 Backbone = Annotated[
-    str | None, typer.Option(help="Model that computes the features; see `temi backbones`.")
+    str | None,
+    typer.Option(
+        help="Model that computes the features; see `temi backbones`. auto: the best one whose "
+        "weights are there."
+    ),
 ]
 Precision = Annotated[
     config.Precision | None,

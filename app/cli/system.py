@@ -25,6 +25,7 @@ def _fields(found: System) -> Iterator[tuple[str, object]]:
     yield from ((name, _number(value)) for name, value in found.storage.model_dump().items())
     yield from ((name, _number(value)) for name, value in found.limits.items())
     yield "backbones", ", ".join(one.name for one in found.backbones if one.available)
+    yield "auto backbone", found.auto_backbone
 
 
 def _number(value: int | None) -> str:

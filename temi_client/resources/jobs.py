@@ -42,7 +42,8 @@ class JobMethods(Resource):
         return self._post(Job, "/v1/jobs", body, idempotency_header(idempotency_key))
 
     def cluster(self, dataset_id: str, n_clusters: int, **options: Any) -> Job:
-        """Clusters a dataset and registers the model."""
+        """Clusters a dataset and registers the model. For `backbone="auto"` the service chooses
+        the best one whose weights it has; the job's `config["backbone"]` is its name."""
         return self.create_job(dataset_id=dataset_id, n_clusters=n_clusters, **options)
 
     def sweep(

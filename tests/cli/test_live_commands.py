@@ -302,6 +302,7 @@ def test_system(temi: Temi) -> None:
     shown = temi("system").stdout
     assert "embedded" in shown
     assert "efficientnet_lite0" in shown
+    assert "auto backbone\t" in shown
     assert as_json(temi("system", "--json"))["limits"]["max_image_bytes"] == 100 * 1024**2
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 from PIL import Image
 from typer.testing import CliRunner, Result
 
@@ -129,6 +130,15 @@ def test_bad_files_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert "2 files were skipped" in answer.stderr
         assert "image_undecodable" in answer.stderr
         assert "train: 40/40" in answer.stderr
+
+
+def test_the_backbone_is_chosen_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    folder = _write_folder(tmp_path / "colors", _two_colors())
+    words = (folder, "-k", 2, "--out", tmp_path / "labels.csv", *QUICK)
+    answer = _run(*words, "--backbone", "auto")
+    assert "The backbone is efficientnet_lite2, the best one whose weights are" in answer.stderr
+    assert "The backbone is" not in _run(*words).stderr
 
 
 def test_a_folder_without_images_fails(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Health checks report the failing part, and do not hang."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from app.core.platform.probe import CheckResult
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job
 from app.core.runtime import Runtime
+from temi.backbones.catalog import DEFAULT_BACKBONE
+from temi.backbones.embedded import EMBEDDED_BACKBONES
 from tests.conftest import MakeSettings
 from tests.core.conftest import MakeJob
 from tests.servers import free_port, frozen
@@ -86,7 +89,8 @@ def test_a_disk_that_is_nearly_full_is_a_warning(
 def test_weights_that_are_not_installed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("temi.backbones.catalog.EMBEDDED_PACKAGE", "no_such_package")
+    missing = replace(EMBEDDED_BACKBONES[DEFAULT_BACKBONE], package="no_such_package")
+    monkeypatch.setitem(EMBEDDED_BACKBONES, DEFAULT_BACKBONE, missing)
     wrong = _wrong(settings)
     assert list(wrong) == ["weights"]
     assert "not installed" in str(wrong["weights"])

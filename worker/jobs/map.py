@@ -51,7 +51,11 @@ def run_map(context: JobContext) -> None:
     embed(job)
     mine_pairs(job)
     run_stage(context, "project", lambda: project(job), done=job.storage.exists(job.key))
-    result = {"image_count": job.count, "url": f"/v1/jobs/{context.job.id}/map"}
+    result = {
+        "image_count": job.count,
+        "url": f"/v1/jobs/{context.job.id}/map",
+        "backbone": context.job.config["backbone"],
+    }
     with context.transaction() as session:
         finish(
             session,

@@ -172,13 +172,13 @@ def _finish(context: JobContext, session: Session, clustering: Clustering) -> No
 def finish_registration(
     context: JobContext, session: Session, summary: dict[str, Any], count: int
 ) -> None:
-    """Ends the job with this result."""
+    """Ends the job with this result and the name of its backbone, which `auto` may have chosen."""
     finish(
         session,
         context.job.id,
         context.fence,
         status="succeeded",
-        result=summary,
+        result={**summary, "backbone": context.job.config["backbone"]},
         progress=Progress("register", count, count),
     )
 

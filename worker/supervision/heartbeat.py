@@ -1,23 +1,20 @@
 """The worker's row in the table of workers: what it is, which resources it has, what it does."""
 
 import os
-import platform
 import socket
 import threading
 from importlib.metadata import version
-from pathlib import Path
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.core.jobs.workers import Identity, delete_expired, deregister, record_heartbeat
 from app.core.platform.db import Database
+from app.core.platform.hardware import cpu_flags, cpu_name, gpu_names, visible_gpus
 from app.core.platform.resources import BFLOAT16
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
 
-_GPUS = Path("/proc/driver/nvidia/gpus")
-_CPUS = Path("/proc/cpuinfo")
 _BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 log = structlog.get_logger()
 
@@ -71,13 +68,10 @@ def identity(settings: Settings) -> Identity:
 
 
 def describe_device(settings: Settings) -> str:
-    """Reads /proc: importing torch would cost this process seconds and a GB of memory."""
-    found = [] if settings.device == "cpu" else _gpu_names()
-    if settings.device != "auto":
-        return f"{settings.device}: {', '.join(found)}" if found else settings.device
-    if found and os.environ.get("CUDA_VISIBLE_DEVICES") != "":
-        return ", ".join(found)
-    return f"{_cpu_name()}, {settings.threads} threads"
+    if settings.device == "auto":
+        return ", ".join(visible_gpus()) or f"{cpu_name()}, {settings.threads} threads"
+    found = [] if settings.device == "cpu" else gpu_names()
+    return f"{settings.device}: {', '.join(found)}" if found else settings.device
 
 
 def start_heartbeat(runtime: Runtime, stopping: threading.Event) -> threading.Thread:
@@ -114,35 +108,6 @@ def deregister_worker(db: Database) -> None:
 
 def _has_bfloat16(settings: Settings) -> bool:
     """GPUs have had it since 2020; for a CPU the kernel lists its instructions."""
-    if settings.device != "cpu" and _gpu_names():
+    if settings.device != "cpu" and gpu_names():
         return True
-    try:
-        flags = (_field(_CPUS.read_text(), "flags") or "").split()
-    except OSError:
-        return False
-    return not _BFLOAT16_FLAGS.isdisjoint(flags)
-
-
-def _gpu_names() -> list[str]:
-    try:
-        described = [path.read_text() for path in sorted(_GPUS.glob("*/information"))]
-    except OSError:
-        return []
-    return [name for text in described if (name := _field(text, "Model"))]
-
-
-def _cpu_name() -> str:
-    try:
-        name = _field(_CPUS.read_text(), "model name")
-    except OSError:
-        name = None
-    return name or platform.processor() or platform.machine()
-
-
-def _field(text: str, name: str) -> str | None:
-    """Returns the value of the first line `name: value`."""
-    for line in text.splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == name:
-            return value.strip()
-    return None
+    return not _BFLOAT16_FLAGS.isdisjoint(cpu_flags())

@@ -28,6 +28,7 @@ from app.core.jobs.kinds import KindName
 from app.core.jobs.limits import check_memory, check_open_jobs
 from app.core.jobs.queries import select_curve_points, select_jobs, select_log_lines
 from app.core.jobs.requests.job_create import JobCreate
+from app.core.jobs.requests.preparation import prepare
 from app.core.jobs.webhooks import check_webhook_url
 from app.core.platform import idempotency
 from app.core.platform.db import Database
@@ -84,11 +85,11 @@ def create_job(
 def accept_job(runtime: Runtime, tenant: str, key: str | None, body: JobCreate) -> schemas.Job:
     request_hash = hashlib.sha256(b"jobs" + body.model_dump_json().encode()).hexdigest()
     check_webhook_url(runtime.settings, body.webhook_url)
-    body.check(runtime.settings)
+    prepared = prepare(body, runtime.settings)
 
     def create(session: Session) -> dict[str, Any]:
         check_open_jobs(session, tenant, runtime.settings)
-        row = body.create(session, tenant)
+        row = prepared.create(session, tenant)
         check_memory(row, runtime.settings)
         return schemas.Job.of(row).model_dump(mode="json")
 

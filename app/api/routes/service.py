@@ -8,6 +8,7 @@ from app.api.http.dependencies import ActorDep, RuntimeDep, SessionDep
 from app.api.http.errors import responses
 from app.core.access.quota import stored_bytes
 from app.core.jobs.workers import worker_devices
+from app.core.models.backbones import auto_backbone_name
 from app.core.platform.version import package_version
 from app.core.storage.space import free_bytes
 from temi.backbones.catalog import list_backbones
@@ -40,4 +41,5 @@ def read_system(runtime: RuntimeDep, session: SessionDep, actor: ActorDep) -> sc
             schemas.BackboneState(name=one.name, available=one.available)
             for one in list_backbones(settings.weights_dir)
         ],
+        auto_backbone=auto_backbone_name(settings),
     )

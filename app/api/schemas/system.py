@@ -71,3 +71,7 @@ class System(BaseModel):
     storage: StorageUse
     limits: Limits
     backbones: list[BackboneState] = Field(description="Those with a short name.")
+    auto_backbone: str | None = Field(
+        description="What a job with the backbone `auto` would use now; null without any weights.",
+        examples=["efficientnet_lite2"],
+    )

@@ -1,12 +1,32 @@
-"""Checks the name and the weights of a backbone."""
+"""Checks the name and the weights of a backbone, and chooses one for `auto`."""
 
 from pathlib import Path
 
 from app.core.models import hub
 from app.core.platform.errors import InvalidRequest
+from app.core.platform.hardware import computes_on_gpu
 from app.core.platform.settings import Settings
-from temi.backbones.catalog import BackboneName, check_backbone, parse_name
+from temi.backbones.auto import BackboneChoice, choose_backbone
+from temi.backbones.catalog import check_backbone, parse_name
+from temi.backbones.hub import cache_folder, hub_address
 from temi.errors import UnknownBackbone, WeightsUnavailable
+
+
+def choose_usable_backbone(settings: Settings) -> BackboneChoice:
+    """Chooses by the weights and the device of this machine: those of workers on other machines are
+    not known here. Does not load torch."""
+    try:
+        return choose_backbone(settings.weights_dir, has_gpu=computes_on_gpu(settings))
+    except WeightsUnavailable as error:
+        raise InvalidRequest.field("backbone", str(error)) from error
+
+
+def auto_backbone_name(settings: Settings) -> str | None:
+    """Returns what `auto` means now; None if there are no weights at all."""
+    try:
+        return choose_usable_backbone(settings).name
+    except InvalidRequest:
+        return None
 
 
 def check_usable_backbone(name: str, settings: Settings) -> None:
@@ -33,18 +53,11 @@ def _check_download(name: str, weights_dir: Path | None) -> None:
     """Raises InvalidRequest for weights that are not on this machine and cannot be downloaded.
     Workers on other machines may have other files and networks: theirs are not known here."""
     parsed = parse_name(name)
-    if _is_on_disk(parsed, weights_dir) or hub.is_reachable():
+    if parsed.find_weights(weights_dir) or hub.is_reachable():
         return
     raise InvalidRequest.field(
         "backbone",
         f"the weights of {name} are neither in TEMI_WEIGHTS_DIR ({weights_dir or 'not set'}) nor "
-        f"in the cache {hub.cache_folder()}, and this machine cannot reach {hub.hub_address()} to "
+        f"in the cache {cache_folder()}, and this machine cannot reach {hub_address()} to "
         f"download them; {parsed.advice(weights_dir)}",
     )
-
-
-def _is_on_disk(parsed: BackboneName, weights_dir: Path | None) -> bool:
-    if parsed.source == "embedded" or parsed.local_file(weights_dir) is not None:
-        return True
-    repository = parsed.hub_repository
-    return repository is not None and hub.is_cached(repository)

@@ -1,29 +1,15 @@
-"""Where libraries find weights that are not in the weights folder: a cache, and the hub."""
+"""Whether the hub that libraries download weights from can be reached."""
 
 import time
-from pathlib import Path
 
 import httpx
 from huggingface_hub import constants
 
-_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
+from temi.backbones.hub import hub_address
+
 _SECONDS = 3.0  # to get any response of the hub
 _KEPT_SECONDS = 30.0
 _known: tuple[float, bool] | None = None
-
-
-def cache_folder() -> Path:
-    return Path(constants.HF_HUB_CACHE)
-
-
-def hub_address() -> str:
-    return str(constants.ENDPOINT)
-
-
-def is_cached(repository: str) -> bool:
-    """Whether the cache has weights of the repository."""
-    folder = cache_folder() / f"models--{repository.replace('/', '--')}" / "snapshots"
-    return any(path.suffix in _SUFFIXES for path in folder.glob("*/*"))
 
 
 def is_reachable() -> bool:

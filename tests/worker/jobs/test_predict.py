@@ -45,7 +45,7 @@ def test_a_dataset_is_assigned_to_the_clusters_of_a_model(
 
     result = result_of(any_runtime, job)
     clustering = clustering_of(any_runtime, job)
-    assert set(result) == {"clustering_id", "model", "metrics"}
+    assert set(result) == {"backbone", "clustering_id", "model", "metrics"}
     assert result["clustering_id"] == clustering.id
     assert result["model"] == {"name": "colors", "version": 1}
     assert result["metrics"]["temi"]["accuracy"] > 0.9

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from app.core.platform import hardware
 from app.core.platform.tables import Worker
 from app.core.runtime import Runtime
 from tests.conftest import MakeSettings
 from tests.waiting import join, wait_until
-from worker.supervision import heartbeat as module
 from worker.supervision.heartbeat import (
     available_resources,
     deregister_worker,
@@ -47,9 +47,9 @@ def test_the_row_shows_the_current_work(any_runtime: Runtime) -> None:
 def test_the_device_without_a_gpu(
     make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(module, "_GPUS", tmp_path)
+    monkeypatch.setattr(hardware, "_GPUS", tmp_path)
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: A Chip\n")
-    monkeypatch.setattr(module, "_CPUS", tmp_path / "cpuinfo")
+    monkeypatch.setattr(hardware, "_CPUS", tmp_path / "cpuinfo")
     assert describe_device(make_settings(torch_threads=3)) == "A Chip, 3 threads"
     assert describe_device(make_settings(device="cpu")) == "cpu"
 
@@ -60,7 +60,7 @@ def test_the_names_of_gpus(
     for slot in ("0000:01:00.0", "0000:02:00.0"):
         (tmp_path / slot).mkdir()
         (tmp_path / slot / "information").write_text("Model: \t\t NVIDIA L4\nIRQ: 1\n")
-    monkeypatch.setattr(module, "_GPUS", tmp_path)
+    monkeypatch.setattr(hardware, "_GPUS", tmp_path)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert describe_device(make_settings()) == "NVIDIA L4, NVIDIA L4"
     assert describe_device(make_settings(device="cuda:1")) == "cuda:1: NVIDIA L4, NVIDIA L4"
@@ -83,9 +83,9 @@ def test_bfloat16_is_a_resource_of_hardware_that_has_it(
     flags: str,
     expected: tuple[str, ...],
 ) -> None:
-    monkeypatch.setattr(module, "_GPUS", tmp_path / "none")
+    monkeypatch.setattr(hardware, "_GPUS", tmp_path / "none")
     (tmp_path / "cpuinfo").write_text(f"model name\t: A Chip\nflags\t\t: {flags}\n")
-    monkeypatch.setattr(module, "_CPUS", tmp_path / "cpuinfo")
+    monkeypatch.setattr(hardware, "_CPUS", tmp_path / "cpuinfo")
     assert available_resources(make_settings()) == expected
     (tmp_path / "cpuinfo").unlink()
     assert available_resources(make_settings()) == ("cpu", "gpu")

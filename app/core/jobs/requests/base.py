@@ -33,7 +33,9 @@ Backbone = Annotated[
     Field(
         max_length=300,
         description="`efficientnet_lite0`, another short name such as `dino_vitb16`, `timm:NAME` "
-        "or `open_clip:NAME/PRETRAINED`.",
+        "or `open_clip:NAME/PRETRAINED`. `auto` is the best one whose weights are on the machine "
+        "of the API (`auto_backbone` of `GET /v1/system`): the job's `config` and `result` and its "
+        "model have the name of the chosen one, never `auto`.",
     ),
 ]
 Precision = Annotated[

@@ -26,7 +26,9 @@ class JobSettings(BaseSettings):
         "machine, and one without a GPU.",
     )
     weights_dir: Path | None = Field(
-        default=None, description="Folder with weight files of further backbones."
+        default=None,
+        description="Folder with weight files of further backbones; `temi backbones fetch NAME` "
+        "downloads into it.",
     )
     embed_shard: int = Field(
         default=1024, ge=1, description="Images per resumable shard of the embed stage."

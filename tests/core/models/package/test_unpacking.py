@@ -193,6 +193,7 @@ def test_a_manifest_that_is_too_large(runtime: Runtime) -> None:
         ({"n_clusters": 2}, "numbered 0, 1"),
         ({"feature_dim": 768}, "1280 features"),
         ({"backbone": "dino_resnet50x"}, "unknown backbone"),
+        ({"backbone": "auto"}, "unknown backbone"),
         ({"backbone": "efficientnet_lite0@/etc/passwd"}, "TEMI_WEIGHTS_DIR"),
         ({"backbone": "msn_vitb16", "feature_dim": 768}, "download the public file"),
     ],
