@@ -44,6 +44,7 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         *,
         recipe: Literal["default", "paper"] = "default",
         objective: str | None = None,
+        select: str | None = None,
         n_heads: int | None = None,
         n_neighbors: int | None = None,
         beta: float | None = None,
@@ -59,6 +60,7 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_clusters = n_clusters
         self.recipe = recipe
         self.objective = objective
+        self.select = select
         self.n_heads = n_heads
         self.n_neighbors = n_neighbors
         self.beta = beta

@@ -17,6 +17,7 @@ from app.cli.options import (
     Objective,
     Recipe,
     Seed,
+    Select,
     Steps,
 )
 from app.cli.output import notices, results, write_labels
@@ -59,6 +60,7 @@ def cluster(
     backbone: Backbone = DEFAULT_BACKBONE,
     recipe: Recipe = "default",
     objective: Objective = "temi",
+    select: Select = None,
     n_heads: Heads = None,
     beta: Beta = None,
     steps: Steps = None,
@@ -72,6 +74,7 @@ def cluster(
         "n_clusters": n_clusters,
         "recipe": recipe,
         "objective": objective,
+        "select": select,
         "n_heads": n_heads,
         "beta": beta,
         "steps": steps,

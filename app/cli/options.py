@@ -147,6 +147,10 @@ ExcludeDuplicates = Annotated[
     typer.Option(help="Duplicates to leave out of training."),
 ]
 Objective = Annotated[config.ObjectiveName | None, typer.Option(help="Loss of the heads.")]
+Select = Annotated[
+    config.Selection | None,
+    typer.Option(help="Join all heads into the model, or take the one with the lowest loss."),
+]
 Heads = Annotated[int | None, typer.Option("--heads", min=1, help="Number of heads to train.")]
 Neighbors = Annotated[
     int | None, typer.Option("--neighbors", min=1, help="Nearest neighbors per image.")

@@ -50,8 +50,8 @@ RANKING = (
     RankedBackbone("convnext_large", 59.4, 79.8, needs_gpu=True),
     RankedBackbone("convnext_base", 58.3, 78.2),
     RankedBackbone("convnext_small", 57.3, 77.7),
-    RankedBackbone("efficientnet_lite2"),
     RankedBackbone("efficientnet_lite0"),
+    RankedBackbone("efficientnet_lite2"),
 )
 
 # The paper's nearest to the embedded ones: a convolutional network, supervised on ImageNet.

@@ -95,6 +95,11 @@ class HeadGroup:
         update_teacher(self.teacher, self.student, step.teacher_momentum)
         return losses.detach()
 
+    @torch.no_grad()
+    def probabilities(self, rows: Tensor) -> Tensor:
+        """Return the teacher's probabilities: (h, n, C)."""
+        return self._log_probs(self.teacher, rows).exp_()
+
     def _log_probs(self, heads: Heads, views: Tensor) -> Tensor:
         with autocast_to(self._dtype, self._device):
             logits: Tensor = heads(views)

@@ -1,10 +1,12 @@
-"""The inputs of the heads: standardized features, optionally projected to principal directions.
+"""The inputs of the heads: standardized features, optionally projected to principal directions,
+or rows smoothed over the graph of neighbors.
 
 If all rows fit in memory, they are transformed once. Otherwise they are read (from a memory map)
 and transformed for each batch, which costs a few percent of a step.
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +35,7 @@ class TrainingInputs:
         self._features = features
         self._device = device
         self._directions = None if directions is None else directions.to(device)
-        fits = len(self) * self.dim * 4 <= RESIDENT_BYTES
-        self._resident = self._transform_all() if fits else None
+        self._fits = len(self) * self.dim * 4 <= RESIDENT_BYTES
 
     @classmethod
     def from_tensors(
@@ -57,7 +58,7 @@ class TrainingInputs:
 
     def rows(self, ids: Tensor) -> Tensor:
         """Return the transformed rows with these ids: (n, P)."""
-        if self._resident is not None:
+        if self._fits:
             return self._resident[ids]
         return self._transform(self._features[ids.cpu().numpy()])
 
@@ -65,11 +66,27 @@ class TrainingInputs:
         rows = torch.from_numpy(self.standardizer.apply(block)).to(self._device)
         return rows if self._directions is None else rows @ self._directions
 
-    def _transform_all(self) -> Tensor:
+    @cached_property
+    def _resident(self) -> Tensor:
+        """All rows, transformed when the first are needed."""
         transformed = torch.empty((len(self), self.dim), device=self._device)
         for rows in chunks(len(self)):
             transformed[rows] = self._transform(self._features[rows])
         return transformed
+
+
+class SmoothedInputs:
+    """Rows smoothed over the graph of neighbors (`smoothing.py`), always in memory."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self._rows = rows  # (N, P)
+        self.dim = rows.shape[1]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def rows(self, ids: Tensor) -> Tensor:
+        return self._rows[ids]
 
 
 def fit_inputs(features: npt.NDArray[np.floating], projection_dim: int | None) -> dict[str, Tensor]:

@@ -24,6 +24,12 @@ _ACTIVATIONS = 6
 _GROUP_HEADS = 2  # heads per group on a CPU
 _PARALLEL_GROUPS = 4  # one per core; machines with more cores use more than the estimate
 _BYTES_PER_ROW = 64  # the sampled pairs of an epoch
+_BYTES_OF_EDGES = 2 * 10 * 24  # of a row in the graph, while it is made symmetric
+# The consensus is found on this many rows; more hardly change it.
+CONSENSUS_ROWS = 20_000
+# The model is distilled from this many rows, or this many per cluster.
+_DISTILLED_ROWS = 20_000
+_DISTILLED_ROWS_PER_CLUSTER = 200
 _COVARIANCES = 4  # in double precision, while the principal directions are computed
 
 
@@ -43,6 +49,11 @@ class MemoryEstimate:
         return self.process + self.parameters + self.rows + max(self.step, self.checkpoint)
 
 
+def distilled_rows(n_clusters: int, n_images: int) -> int:
+    """Return the number of rows from which the model is distilled."""
+    return min(n_images, max(_DISTILLED_ROWS, _DISTILLED_ROWS_PER_CLUSTER * n_clusters))
+
+
 def estimate_memory(config: TrainConfig, n_images: int, feature_dim: int) -> MemoryEstimate:
     """Estimate the memory of one training run in one process on a CPU."""
     config = config.resolve(n_images)
@@ -53,11 +64,28 @@ def estimate_memory(config: TrainConfig, n_images: int, feature_dim: int) -> Mem
         process=_PROCESS,
         parameters=_TRAINED_COPIES * one_copy,
         rows=(resident if resident <= RESIDENT_BYTES else 0)
+        + _smoothing_bytes(config, n_images, dim)
         + _BYTES_PER_ROW * n_images
         + _COVARIANCES * 8 * feature_dim**2,
-        step=_step_bytes(config),
+        step=max(_step_bytes(config), _joining_bytes(config, n_images)),
         checkpoint=_CHECKPOINT_COPIES * one_copy,
     )
+
+
+def _smoothing_bytes(config: TrainConfig, n_images: int, dim: int) -> int:
+    """The smoothed rows beside the plain ones, their pairs, and the edges of the graph."""
+    if not config.smoothing:
+        return 0
+    assert config.n_neighbors is not None
+    return n_images * (_FLOAT * dim + 8 * config.n_neighbors + _BYTES_OF_EDGES)
+
+
+def _joining_bytes(config: TrainConfig, n_images: int) -> int:
+    """The probabilities of all heads twice, and the targets of the distillation."""
+    if not config.smoothing and config.select == "lowest_loss":
+        return 0
+    joined = 2 * config.n_heads * min(n_images, CONSENSUS_ROWS)
+    return _FLOAT * config.n_clusters * (joined + distilled_rows(config.n_clusters, n_images))
 
 
 def _step_bytes(config: TrainConfig) -> int:

@@ -1,7 +1,7 @@
-"""The training loop: trains all heads on pairs of neighbors and returns the best teacher head."""
+"""The training loop: trains all heads on pairs of neighbors and makes one model of them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,9 @@ from temi.config import TrainConfig
 from temi.device import resolve_device
 from temi.errors import TemiError
 from temi.model import ClusterModel
+from temi.training.consensus import find_consensus
 from temi.training.convergence import CHECK_EVERY, ConvergenceMonitor
+from temi.training.distillation import distill
 from temi.training.head_groups import (
     HeadGroup,
     StepInputs,
@@ -25,16 +27,23 @@ from temi.training.head_groups import (
 )
 from temi.training.head_partition import HeadPartition
 from temi.training.head_threads import HeadThreadPool
-from temi.training.inputs import TrainingInputs, fit_inputs
+from temi.training.inputs import SmoothedInputs, TrainingInputs, fit_inputs
+from temi.training.memory import CONSENSUS_ROWS, distilled_rows
 from temi.training.objectives import make_objective
 from temi.training.objectives.teacher import agreement
 from temi.training.process_group import ProcessGroup, SingleProcess
 from temi.training.sampling import PairSampler
+from temi.training.smoothing import smooth
 
 __all__ = ["TrainConfig", "TrainReport", "Trainer"]
 
 # Losses of fewer steps than this are too noisy to choose a head by.
 _MIN_LOSS_WINDOW = 50
+_ROWS_AT_A_TIME = 1024
+
+
+Targets = Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float32]]
+"""Probabilities of all heads (H, n, C) to those of the model (n, C)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,20 +87,23 @@ class Trainer:
             config, self._device, rank=group.rank, world_size=group.world_size
         )
         self._raw = features
-        self._inputs = self._prepare_inputs()
+        self._plain = self._prepare_inputs()
+        self._inputs: TrainingInputs | SmoothedInputs = self._plain
+        if config.smoothing:
+            self._inputs, neighbors = self._smooth(neighbors)
         self._objective = make_objective(config)
 
         generator = torch.Generator().manual_seed(config.seed)
         self._head_groups = self._new_head_groups(generator)
         self._pool = HeadThreadPool(len(self._head_groups), self._device)
-        self._sampler = PairSampler(
-            neighbors[:, : config.n_neighbors], config.batch_size, generator, self._device
-        )
+        pairs = neighbors if config.smoothing else neighbors[:, : config.n_neighbors]
+        self._sampler = PairSampler(pairs, config.batch_size, generator, self._device)
         self._convergence = ConvergenceMonitor(self._inputs, config.n_heads)
         window = max(_MIN_LOSS_WINDOW, -(-features.shape[0] // config.batch_size))
         n_local = self._partition.heads_per_rank[group.rank]
         self._losses = torch.zeros(window, n_local, device=self._device)  # a ring buffer
         self._step = 0
+        self.agreement: float | None = None  # of the heads with their consensus, after `finish`
 
     @property
     def step(self) -> int:
@@ -130,19 +142,28 @@ class Trainer:
         )
 
     def finish(self) -> ClusterModel:
-        """Return the teacher head with the lowest loss over the last epoch."""
-        return self.model(int(self._mean_losses().argmin()))
+        """Return the consensus of all teacher heads, or the one with the lowest loss over the last
+        epoch, as a model on raw features."""
+        best = int(self._mean_losses().argmin())
+        if self.config.select == "lowest_loss":
+            return self.model(best)
+        sample = self._probabilities(self._spread(CONSENSUS_ROWS))
+        consensus = find_consensus(sample, self.config.seed)
+        self.agreement = consensus.agreement
+        return self._distill(consensus.votes)
 
     def model(self, head: int) -> ClusterModel:
         """Return one teacher head as a model on raw features."""
+        if self.config.smoothing:
+            return self._distill(lambda heads: heads[head])
         owner, group, index = self._partition.locate(head)
         arrays: dict[str, npt.NDArray[np.float32]] = {}
         if owner == self._group.rank:
             arrays = ClusterModel.of_head(
                 self._head_groups[group].teacher,
                 index,
-                self._inputs.standardizer,
-                self._inputs.directions,
+                self._plain.standardizer,
+                self._plain.directions,
                 self.config.temperature,
             ).tensors()
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
@@ -150,6 +171,13 @@ class Trainer:
         return ClusterModel.from_tensors(
             {name: tensor.numpy() for name, tensor in received.items()}, self.config.temperature
         )
+
+    def head_probabilities(
+        self, head: int, ids: npt.NDArray[np.integer]
+    ) -> npt.NDArray[np.float32]:
+        """Return the probabilities that a teacher head gives to these training images: (n, C)."""
+        found = self._probabilities(torch.from_numpy(np.asarray(ids, dtype=np.int64)))
+        return np.asarray(found[head])
 
     def state(self) -> dict[str, Tensor]:
         """Return a checkpoint; training resumed from it by ``load_state`` is bit-identical.
@@ -176,7 +204,9 @@ class Trainer:
         local_rows = self._partition.local_rows
         self._losses = local_rows(state["losses"].T).T.to(self._device, copy=True)
         # The stored standardization, not a new one: another BLAS may round it differently.
-        self._inputs = TrainingInputs.from_tensors(self._raw, state, self._device)
+        self._plain = TrainingInputs.from_tensors(self._raw, state, self._device)
+        if not self.config.smoothing:
+            self._inputs = self._plain
         self._convergence = ConvergenceMonitor(self._inputs, self.config.n_heads)
         heads = {name: local_rows(full) for name, full in sub_state(state, "heads").items()}
         load_states(self._head_groups, heads, self._step)
@@ -231,6 +261,59 @@ class Trainer:
         fitted = fit_inputs(self._raw, self.config.projection_dim) if self._group.rank == 0 else {}
         return TrainingInputs.from_tensors(self._raw, self._group.broadcast(fitted), self._device)
 
+    def _smooth(
+        self, neighbors: npt.NDArray[np.integer]
+    ) -> tuple[SmoothedInputs, npt.NDArray[np.int64]]:
+        """Return the smoothed rows and their pairs, which process 0 computes."""
+        assert self.config.n_neighbors is not None
+        found: dict[str, Tensor] = {}
+        if self._group.rank == 0:
+            smoothed = smooth(self._raw, neighbors, self.config.n_neighbors)
+            found = {
+                "rows": torch.from_numpy(smoothed.rows),
+                "pairs": torch.from_numpy(smoothed.pairs),
+            }
+        received = self._group.broadcast(found)
+        rows = SmoothedInputs(received["rows"].to(self._device))
+        return rows, received["pairs"].numpy()
+
+    @torch.no_grad()
+    def _probabilities(self, ids: Tensor) -> npt.NDArray[np.float32]:
+        """Return the probabilities of all teacher heads for these rows: (H, n, C)."""
+        blocks = []
+        for block in torch.split(ids, _ROWS_AT_A_TIME):
+            rows = self._inputs.rows(block)
+            local = self._pool.map(lambda g: g.probabilities(rows), self._head_groups)  # noqa: B023
+            found = torch.cat(local).cpu()  # (h, b, C)
+            blocks.append(self._group.all_gather_on_cpu(found, self._partition.heads_per_rank))
+        return torch.cat(blocks, dim=1).numpy()
+
+    def _spread(self, count: int) -> Tensor:
+        """Return at most ``count`` ids, evenly over the set."""
+        count = min(count, len(self._raw))
+        return torch.linspace(0, len(self._raw) - 1, count, dtype=torch.float64).long()
+
+    def _distill(self, targets_of: Targets) -> ClusterModel:
+        """Train a head on plain features whose probabilities are a function of all heads'."""
+        ids = self._spread(distilled_rows(self.config.n_clusters, len(self._raw)))
+        blocks = [targets_of(self._probabilities(block)) for block in torch.split(ids, 4096)]
+        targets = torch.from_numpy(np.concatenate(blocks))
+        tensors: dict[str, Tensor] = {}
+        if self._group.rank == 0:
+            head = distill(self._plain.rows(ids), targets.to(self._device), self.config)
+            arrays = ClusterModel.of_head(
+                head,
+                0,
+                self._plain.standardizer,
+                self._plain.directions,
+                self.config.temperature,
+            ).tensors()
+            tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        received = self._group.broadcast(tensors)
+        return ClusterModel.from_tensors(
+            {name: tensor.numpy() for name, tensor in received.items()}, self.config.temperature
+        )
+
     def _new_head_groups(self, generator: torch.Generator) -> list[HeadGroup]:
         config, dim, groups = self.config, self._inputs.dim, []
         for process, sizes in enumerate(self._partition.group_sizes):
@@ -252,7 +335,7 @@ class Trainer:
 
     def _common_state(self) -> dict[str, Tensor]:
         """Return the tensors that are the same in all processes."""
-        state = self._inputs.tensors()
+        state = self._plain.tensors()
         state |= {f"sampler.{name}": tensor for name, tensor in self._sampler.state().items()}
         convergence = self._convergence.state()
         state |= {f"convergence.{name}": tensor for name, tensor in convergence.items()}

@@ -72,12 +72,18 @@ def run_cluster(context: JobContext) -> None:
 
 def train(job: ClusterJob) -> None:
     features = job.training.features()
-    curve = TrainingCurve(job.context, features, job.n_clusters)
+    curve = TrainingCurve(job.context, len(features), job.n_clusters)
     with open_trainer(job.context, features, job.neighbors.ids(), job.config) as trainer:
 
         def save(report: TrainReport) -> None:
             job.storage.write(job.model_key, safetensors.numpy.save(trainer.finish().tensors()))
-            summary = {"steps": trainer.step, "loss": report.loss, "settled": report.settled}
+            summary = {
+                "steps": trainer.step,
+                "loss": report.loss,
+                "settled": report.settled,
+                "select": job.config.select,
+                "agreement": trainer.agreement,
+            }
             save_json(job.storage, job.training_key, summary)
 
         run_resumable(job, "train", trainer, on_report=partial(curve.add, trainer), save=save)

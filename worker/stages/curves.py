@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from temi.analysis.confidence import measure_confidence
-from temi.model import ClusterModel
 from temi.training.trainer import TrainReport
 from worker.context import JobContext
 
@@ -18,9 +17,11 @@ _POINTS = 500  # per tenfold of the time; a run of days has a few thousand
 
 
 class HeadTrainer(Protocol):
-    """A trainer that can return the model of each head."""
+    """A trainer that can return the probabilities of each head."""
 
-    def model(self, head: int) -> ClusterModel: ...
+    def head_probabilities(
+        self, head: int, ids: npt.NDArray[np.integer]
+    ) -> npt.NDArray[np.float32]: ...
 
 
 class CurveSchedule:
@@ -40,14 +41,11 @@ class CurveSchedule:
 class TrainingCurve:
     """Draws no random numbers and does not change the trainer, so it does not change the run."""
 
-    def __init__(
-        self, context: JobContext, features: npt.NDArray[np.float32], n_clusters: int
-    ) -> None:
+    def __init__(self, context: JobContext, n_images: int, n_clusters: int) -> None:
         self._context = context
-        count = min(len(features), _SAMPLE_ROWS, max(1, _SAMPLE_VALUES // n_clusters))
+        count = min(n_images, _SAMPLE_ROWS, max(1, _SAMPLE_VALUES // n_clusters))
         # Evenly over the dataset: collections are often uploaded group by group.
-        rows = np.linspace(0, len(features) - 1, count).astype(np.int64)
-        self._sample = np.asarray(features[rows])
+        self._sample = np.linspace(0, n_images - 1, count).astype(np.int64)
         self._schedule = CurveSchedule()
         self._measured_at = 0.0
 
@@ -66,7 +64,7 @@ class TrainingCurve:
         self._context.add_curve(report.step, values)
 
     def _occupancy(self, trainer: HeadTrainer, head: int) -> dict[str, object]:
-        confidence = measure_confidence(trainer.model(head).predict_proba(self._sample))
+        confidence = measure_confidence(trainer.head_probabilities(head, self._sample))
         return {
             "occupancy_entropy": _rounded(confidence.occupancy_entropy),
             "conditional_entropy": _rounded(confidence.conditional_entropy),

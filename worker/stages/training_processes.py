@@ -16,6 +16,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import structlog
 import torch
 import torch.distributed as dist
@@ -116,6 +117,16 @@ class DistributedTrainer:
     def model(self, head: int) -> ClusterModel:
         with self._others.calling("model", head):
             return self._trainer.model(head)
+
+    @property
+    def agreement(self) -> float | None:
+        return self._trainer.agreement
+
+    def head_probabilities(
+        self, head: int, ids: npt.NDArray[np.integer]
+    ) -> npt.NDArray[np.float32]:
+        with self._others.calling("head_probabilities", head, ids):
+            return self._trainer.head_probabilities(head, ids)
 
     def state(self) -> dict[str, Tensor]:
         with self._others.calling("state"):

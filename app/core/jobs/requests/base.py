@@ -70,6 +70,14 @@ Objective = Annotated[
     training.ObjectiveName | None,
     Field(description="Training objective. By default `temi`; the others are for comparison."),
 ]
+Select = Annotated[
+    training.Selection | None,
+    Field(
+        description="How the trained heads become one model: `consensus` joins all of them, "
+        "`lowest_loss` takes the best one, as in the paper. By default `consensus`, for more than "
+        "1,000 clusters `lowest_loss`."
+    ),
+]
 Steps = Annotated[int | None, Field(ge=1, le=MAX_STEPS)]
 Epochs = Annotated[
     int | None, Field(ge=1, le=100_000, description="An alternative to `steps`; give only one.")

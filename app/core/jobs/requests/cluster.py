@@ -47,6 +47,7 @@ class ClusterCreate(base.JobCreateBase):
         "as long.",
     )
     objective: base.Objective = None
+    select: base.Select = None
     n_heads: base.HeadCount = None
     n_neighbors: base.NeighborCount = None
     beta: base.Beta = None

@@ -65,6 +65,7 @@ class SweepCreate(base.JobCreateBase):
     precision: base.Precision = "float32"
     exclude_duplicates: base.ExcludedDuplicates = "none"
     objective: base.Objective = None
+    select: base.Select = None
     n_heads: base.HeadCount = None
     n_neighbors: base.NeighborCount = None
     beta: base.Beta = None

@@ -1,0 +1,96 @@
+"""Smooths the rows of a training run over the graph of nearest neighbors, and mines its pairs.
+
+The features of one image are noisy. A mean over the image, its neighbors and theirs is less so:
+nearest neighbors by smoothed rows share the class of their image more often. New images have no
+place in the graph, so the trained heads are distilled into a head on plain features
+(`distillation.py`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sparse
+
+from temi.neighbors.search import mine_neighbors
+from temi.standardize import Standardizer, chunks, fit_standardizer
+from temi.training.projection import principal_directions
+
+# Chosen on five sets of photos (docs/quality.md).
+GRAPH_NEIGHBORS = 10  # edges of an image in the graph
+STEPS = 5  # a row becomes a mean over images up to this many edges away
+SHARE = 0.8  # of the neighbors in the mean of a step; the rest is the image itself
+_DIRECTIONS = 256
+_WHITENING = 0.25  # 0 keeps the variance of a direction, 1 makes all variances equal
+_COLUMNS = 32  # smoothed at a time, to bound the memory of the copies
+
+Rows = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothedSet:
+    rows: Rows  # (N, P), centered, of length sqrt(P)
+    pairs: npt.NDArray[np.int64]  # (N, k): the neighbors by these rows
+
+
+def smooth(
+    features: npt.NDArray[np.floating], neighbors: npt.NDArray[np.integer], n_neighbors: int
+) -> SmoothedSet:
+    """Return smoothed rows and their neighbors; ``neighbors`` are those by plain features."""
+    rows = _unit(_whiten(features))
+    rows = diffuse(rows, neighbors[:, :GRAPH_NEIGHBORS])
+    rows -= rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+    rows = _unit(rows)
+    pairs = mine_neighbors(rows, n_neighbors).ids
+    rows *= np.float32(np.sqrt(rows.shape[1]))  # as large as standardized features
+    return SmoothedSet(rows=rows, pairs=pairs)
+
+
+def diffuse(rows: Rows, neighbors: npt.NDArray[np.integer]) -> Rows:
+    """Repeat: row <- (1 - SHARE) * its first value + SHARE * mean of the rows beside it."""
+    beside = _random_walk(neighbors)
+    smoothed = np.empty_like(rows)
+    for start in range(0, rows.shape[1], _COLUMNS):
+        columns = slice(start, start + _COLUMNS)
+        first = np.ascontiguousarray(rows[:, columns])
+        block = first
+        for _ in range(STEPS):
+            block = (1 - SHARE) * first + SHARE * (beside @ block)
+        smoothed[:, columns] = block
+    return smoothed
+
+
+def _random_walk(neighbors: npt.NDArray[np.integer]) -> sparse.csr_matrix:
+    """The symmetric graph of the neighbors; the weights of a row add up to 1."""
+    n, k = neighbors.shape
+    ends = np.asarray(neighbors, dtype=np.int64).ravel()
+    starts = np.repeat(np.arange(n), k)
+    present = ends >= 0
+    ones = np.ones(int(present.sum()), dtype=np.float32)
+    edges = sparse.csr_matrix((ones, (starts[present], ends[present])), shape=(n, n))
+    graph = sparse.csr_matrix(edges + edges.T)
+    degrees = np.asarray(graph.sum(axis=1)).ravel()
+    return sparse.csr_matrix(sparse.diags(1 / np.maximum(degrees, 1)) @ graph).astype(np.float32)
+
+
+def _whiten(features: npt.NDArray[np.floating]) -> Rows:
+    """Center, keep the directions of largest variance, and reduce the differences in variance."""
+    mean = fit_standardizer(features).mean
+    centered = Standardizer(mean=mean, std=np.ones_like(mean))
+    directions = principal_directions(features, centered, min(_DIRECTIONS, features.shape[1]))
+    rows = np.empty((len(features), directions.shape[1]), dtype=np.float32)
+    for block in chunks(len(features)):
+        rows[block] = centered.apply(features[block]) @ directions
+    spread = np.sqrt(np.square(rows, dtype=np.float64).mean(axis=0))  # of each direction
+    largest = float(spread.max()) or 1.0
+    # Directions without variance hold only rounding errors.
+    scale = np.where(spread > 1e-6 * largest, np.maximum(spread / largest, 1e-6), np.inf)
+    rows *= (scale**-_WHITENING).astype(np.float32)
+    return rows
+
+
+def _unit(rows: Rows) -> Rows:
+    """Scale rows to length one in place; zero rows stay zero."""
+    for block in chunks(len(rows)):
+        rows[block] /= np.maximum(np.linalg.norm(rows[block], axis=1, keepdims=True), 1e-12)
+    return rows
