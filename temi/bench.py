@@ -85,7 +85,7 @@ def matrix_peak(dtype: torch.dtype, device: torch.device, size: int = 2048) -> f
 def train_gflop(config: TrainConfig, dim: int) -> float:
     """Return the GFLOP of one step: teacher forward, student forward and backward."""
     assert config.batch_size is not None
-    hidden, bottleneck = config.hidden_dim, config.bottleneck_dim
+    hidden, bottleneck = config.head_dims
     # The features need no gradient, which saves a quarter of the first layer.
     row = 3 * dim * hidden + 4 * hidden * bottleneck + 4 * bottleneck * config.n_clusters
     return 2e-9 * 2 * config.batch_size * config.n_heads * row

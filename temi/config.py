@@ -35,8 +35,10 @@ class TrainConfig:
     beta: float = 0.6  # the paper's value for balanced use of all clusters
     scan_entropy_weight: float = 4.0  # for scan only; from the paper's grid search
     temperature: float = 0.1  # the same for student and teacher
-    hidden_dim: int = 128  # as accurate as the paper's 512 and 256 at a tenth of the time
-    bottleneck_dim: int = 64
+    # None: 128 and 64, as accurate as the paper's 512 and 256 at a tenth of the time; these for
+    # more than 1,000 clusters.
+    hidden_dim: int | None = None
+    bottleneck_dim: int | None = None
     occupancy_momentum: float = 0.9
     teacher_momentum: float | None = None  # None: 0.996, faster in runs under 5,000 steps
     batch_size: int | None = None  # pairs per step; None: 256, fewer for small sets
@@ -99,17 +101,18 @@ class TrainConfig:
         batch_size = self.batch_size or _default_batch(n_images)
         steps = self.steps or self._steps_from_epochs(n_images, batch_size)
         warmup = 100 if self.warmup_steps is None else self.warmup_steps
-        smoothing, select = self.smoothing, self.select
+        few = self.n_clusters <= MAX_CONSENSUS_CLUSTERS
+        hidden, bottleneck = self.head_dims
+        smoothing = self.smoothing
         if smoothing is None:
-            smoothing = n_images <= _MAX_SMOOTHED and self.n_clusters <= MAX_CONSENSUS_CLUSTERS
+            smoothing = few and n_images <= _MAX_SMOOTHED
         neighbors = self._default_neighbors(n_images, smoothing)
-        if select is None:
-            joined = self.n_clusters <= MAX_CONSENSUS_CLUSTERS
-            select = "consensus" if joined else "lowest_loss"
         return replace(
             self,
             smoothing=smoothing,
-            select=select,
+            select=self.select or ("consensus" if few else "lowest_loss"),
+            hidden_dim=hidden,
+            bottleneck_dim=bottleneck,
             n_neighbors=min(self.n_neighbors or neighbors, n_images - 1),
             batch_size=batch_size,
             steps=steps,
@@ -119,6 +122,12 @@ class TrainConfig:
             if self.teacher_momentum is None
             else self.teacher_momentum,
         )
+
+    @property
+    def head_dims(self) -> tuple[int, int]:
+        """The sizes of the hidden layer and of the bottleneck."""
+        hidden, bottleneck = (128, 64) if self.n_clusters <= MAX_CONSENSUS_CLUSTERS else (512, 256)
+        return self.hidden_dim or hidden, self.bottleneck_dim or bottleneck
 
     def _default_neighbors(self, n_images: int, smoothing: bool) -> int:
         average = n_images // self.n_clusters  # size of a cluster

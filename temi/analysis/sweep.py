@@ -38,7 +38,9 @@ def sweep_beta(
     counts as complete.
     """
     # Validates all settings before the first training, which takes minutes.
-    configs = [replace(config, beta=beta) for beta in sorted(set(betas))]
+    # One head each: how confident a consensus is says little about beta.
+    select = config.select or "lowest_loss"
+    configs = [replace(config, beta=beta, select=select) for beta in sorted(set(betas))]
     points = []
     for index, one in enumerate(configs):
         figures = train_once(

@@ -22,8 +22,8 @@ from temi.errors import TemiError, WeightsUnavailable
 
 _log = logging.getLogger(__name__)
 
-# Photos need 224 pixels: 10-neighbor precision 0.72 instead of 0.69 on household waste, 0.58 instead
-# of 0.53 on groceries. Drawings show no difference.
+# Photos need 224 pixels: neighbor precision is 0.72 instead of 0.69 on household waste, 0.58
+# instead of 0.53 on groceries. Drawings show no difference.
 EMBEDDED_SIZE = 224
 
 # How the self-supervised projects evaluate their models.

@@ -56,13 +56,16 @@ class FinetuneConfig:
     def of(cls, trained_with: TrainConfig, **overrides: Any) -> "FinetuneConfig":
         """Take objective, pairs and seed from the training of the heads."""
         taken = {name: getattr(trained_with, name) for name in _FROM_TRAINING}
+        if trained_with.smoothing:  # its pairs are neighbors by smoothed rows, which are purer
+            del taken["n_neighbors"]
         return cls(**(taken | overrides))
 
     def as_training(self, *, n_clusters: int) -> TrainConfig:
         """Return the settings shared with training as a ``TrainConfig``."""
         of_training = {field.name for field in fields(TrainConfig)}
         shared = [field.name for field in fields(self) if field.name in of_training]
-        return TrainConfig(n_clusters=n_clusters, **{name: getattr(self, name) for name in shared})
+        settings = {name: getattr(self, name) for name in shared}
+        return TrainConfig(n_clusters=n_clusters, smoothing=False, **settings)
 
     def resolve(self, n_images: int, n_clusters: int) -> "FinetuneConfig":
         """Return a copy in which the fields that are None are chosen for the size of the set."""

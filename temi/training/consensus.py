@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from sklearn.cluster import KMeans
-from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
+from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 _N_INIT = 10  # starts of k-means
@@ -55,13 +55,13 @@ def find_consensus(heads: Probabilities, seed: int) -> Consensus:
 
 
 def _group(rows: Probabilities, n_clusters: int, seed: int) -> npt.NDArray[np.int64]:
-    dim = min(_MAX_DIM, *rows.shape)
+    dim, state = min(_MAX_DIM, *rows.shape), seed % 2**32
     # One core: products on several cores round differently.
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         # With fewer distinct rows than clusters, some clusters stay empty; that is no error here.
         warnings.simplefilter("ignore", ConvergenceWarning)
         if dim < rows.shape[1]:
-            reduce = PCA(dim, svd_solver="randomized", random_state=seed % 2**32)
-            rows = reduce.fit_transform(rows)
-        fitted = KMeans(n_clusters, n_init=_N_INIT, random_state=seed % 2**32).fit(rows)
+            left, values, _ = randomized_svd(rows - rows.mean(axis=0), dim, random_state=state)
+            rows = left * values
+        fitted = KMeans(n_clusters, n_init=_N_INIT, random_state=state).fit(rows)
     return np.asarray(fitted.labels_, dtype=np.int64)

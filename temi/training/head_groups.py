@@ -30,16 +30,17 @@ def heads_per_group(config: TrainConfig, device: torch.device) -> int:
     assert config.batch_size is not None
     if device.type == "cpu":
         return min(config.n_heads, _CPU_HEADS)
-    widest = 2 * config.batch_size * max(config.hidden_dim, config.n_clusters)
+    widest = 2 * config.batch_size * max(config.head_dims[0], config.n_clusters)
     return min(config.n_heads, max(1, _GPU_ACTIVATIONS // widest))
 
 
 def new_heads(config: TrainConfig, n_heads: int, dim: int, generator: torch.Generator) -> Heads:
+    hidden, bottleneck = config.head_dims
     return Heads(
         n_heads=n_heads,
         dim=dim,
-        hidden_dim=config.hidden_dim,
-        bottleneck_dim=config.bottleneck_dim,
+        hidden_dim=hidden,
+        bottleneck_dim=bottleneck,
         n_clusters=config.n_clusters,
         generator=generator,
     )

@@ -94,11 +94,12 @@ def _step_bytes(config: TrainConfig) -> int:
     views = 2 * config.batch_size
     teachers = config.n_heads * views * config.n_clusters
     n_students = min(config.n_heads, _GROUP_HEADS * _PARALLEL_GROUPS)
-    activations = views * (_ACTIVATIONS * config.n_clusters + 4 * config.hidden_dim)
-    prototypes = 4 * config.bottleneck_dim * config.n_clusters
+    hidden, bottleneck = config.head_dims
+    activations = views * (_ACTIVATIONS * config.n_clusters + 4 * hidden)
+    prototypes = 4 * bottleneck * config.n_clusters
     return _FLOAT * (teachers + n_students * (activations + prototypes))
 
 
 def _parameters_per_head(config: TrainConfig, dim: int) -> int:
-    hidden, bottleneck = config.hidden_dim, config.bottleneck_dim
+    hidden, bottleneck = config.head_dims
     return (dim + 1) * hidden + (hidden + 1) * bottleneck + (bottleneck + 1) * config.n_clusters

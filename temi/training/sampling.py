@@ -27,7 +27,7 @@ class PairSampler:
         device: torch.device,
     ) -> None:
         self._neighbors = neighbors  # (N, k), perhaps a memory map
-        self._counts = _count_neighbors(neighbors)  # (N,)
+        self._counts = count_neighbors(neighbors)  # (N,)
         self._paired = torch.from_numpy(np.flatnonzero(self._counts))
         if len(self._paired) == 0:
             raise TemiError("no image has a neighbor, so there are no pairs to train on")
@@ -77,7 +77,7 @@ class PairSampler:
         self._position = int(state["position"])
 
 
-def _count_neighbors(neighbors: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+def count_neighbors(neighbors: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
     counts = np.empty(len(neighbors), dtype=np.int64)
     for rows in chunks(len(neighbors)):
         block = np.asarray(neighbors[rows])

@@ -15,6 +15,7 @@ import scipy.sparse as sparse
 from temi.neighbors.search import mine_neighbors
 from temi.standardize import Standardizer, chunks, fit_standardizer
 from temi.training.projection import principal_directions
+from temi.training.sampling import count_neighbors
 
 # Chosen on five sets of photos (docs/quality.md).
 GRAPH_NEIGHBORS = 10  # edges of an image in the graph
@@ -37,6 +38,7 @@ def smooth(
     features: npt.NDArray[np.floating], neighbors: npt.NDArray[np.integer], n_neighbors: int
 ) -> SmoothedSet:
     """Return smoothed rows and their neighbors; ``neighbors`` are those by plain features."""
+    count_neighbors(neighbors)  # refuses ids that are no rows
     rows = _unit(_whiten(features))
     rows = diffuse(rows, neighbors[:, :GRAPH_NEIGHBORS])
     rows -= rows.mean(axis=0, dtype=np.float64).astype(np.float32)

@@ -114,7 +114,7 @@ def test_the_doctor_tells_how_to_get_a_better_one(weights: Path) -> None:
     chosen, best, of_paper = _doctor()
 
     assert chosen["found"] == (
-        "auto chooses efficientnet_lite2 (installed with the service): not in TEMI's paper; "
+        "auto chooses efficientnet_lite0 (installed with the service): not in TEMI's paper; "
         "a supervised ResNet-50: ACC 49.8 % on CIFAR-100, 72.6 % on ImageNet in TEMI's paper"
     )
     assert (best["found"], best["hint"]) == (

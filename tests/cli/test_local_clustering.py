@@ -137,7 +137,7 @@ def test_the_backbone_is_chosen_here(tmp_path: Path, monkeypatch: pytest.MonkeyP
     folder = _write_folder(tmp_path / "colors", _two_colors())
     words = (folder, "-k", 2, "--out", tmp_path / "labels.csv", *QUICK)
     answer = _run(*words, "--backbone", "auto")
-    assert "The backbone is efficientnet_lite2, the best one whose weights are" in answer.stderr
+    assert "The backbone is efficientnet_lite0, the best one whose weights are" in answer.stderr
     assert "The backbone is" not in _run(*words).stderr
 
 

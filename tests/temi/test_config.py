@@ -96,7 +96,7 @@ def test_resolved_settings_are_usable(n_images: int, n_clusters: int) -> None:
     assert config.n_neighbors is not None
     assert config.steps is not None
     assert config.warmup_steps is not None
-    assert 1 <= config.n_neighbors <= min(50, n_images - 1)
+    assert 1 <= config.n_neighbors <= min(100, n_images - 1)
     assert config.warmup_steps <= config.steps / 10
     assert config.resolve(n_images) == config
 
@@ -109,6 +109,10 @@ def test_given_settings_are_kept() -> None:
         steps=55,
         warmup_steps=3,
         teacher_momentum=0.5,
+        smoothing=False,
+        select="lowest_loss",
+        hidden_dim=30,
+        bottleneck_dim=20,
     )
 
     assert config.resolve(1000) == config

@@ -73,5 +73,5 @@ class System(BaseModel):
     backbones: list[BackboneState] = Field(description="Those with a short name.")
     auto_backbone: str | None = Field(
         description="What a job with the backbone `auto` would use now; null without any weights.",
-        examples=["efficientnet_lite2"],
+        examples=["efficientnet_lite0"],
     )

@@ -102,7 +102,7 @@ def test_without_other_weights_it_is_an_embedded_one(
 ) -> None:
     client = _service(make_client, make_settings)
 
-    assert _start(client, dataset)["config"]["backbone"] == "efficientnet_lite2"
+    assert _start(client, dataset)["config"]["backbone"] == "efficientnet_lite0"
     assert _start(client, dataset, backbone=None)["config"]["backbone"] == "efficientnet_lite0"
 
 

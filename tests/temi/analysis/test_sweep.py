@@ -63,7 +63,8 @@ def test_a_point_equals_a_single_run(mixture: Mixture) -> None:
     features, _ = mixture(90, n_groups=4)
     neighbors = nearest(features, 5)
     config = replace(CONFIG, steps=30)
-    trainer = Trainer(features, neighbors, replace(config, beta=0.7), device="cpu")
+    one = replace(config, beta=0.7, select="lowest_loss")
+    trainer = Trainer(features, neighbors, one, device="cpu")
     trainer.run(30)
     expected = measure_confidence(trainer.finish().predict_proba(features))
 

@@ -47,7 +47,7 @@ def test_the_order_is_that_of_the_paper() -> None:
 
     assert figures == sorted(figures, reverse=True)
     assert figures[-1] > 50
-    assert names[-2:] == ["efficientnet_lite2", "efficientnet_lite0"]
+    assert names[-2:] == ["efficientnet_lite0", "efficientnet_lite2"]
     assert len(set(names)) == len(names)
     assert set(names) <= {*EMBEDDED_BACKBONES, *NAMED_BACKBONES}
 
@@ -59,23 +59,23 @@ def test_large_models_need_a_gpu() -> None:
         assert ranked.needs_gpu == bool(_LARGE.match(descriptions[ranked.name])), ranked.name
 
 
-def test_without_other_weights_it_is_the_larger_embedded_one(weights: Path) -> None:
+def test_without_other_weights_it_is_the_default(weights: Path) -> None:
     for folder in (None, weights):
         choice = choose_backbone(folder, has_gpu=False)
 
-        assert (choice.name, choice.too_large) == ("efficientnet_lite2", ())
-        assert choice.reason.startswith("The backbone is efficientnet_lite2, the best one whose")
+        assert (choice.name, choice.too_large) == ("efficientnet_lite0", ())
+        assert choice.reason.startswith("The backbone is efficientnet_lite0, the best one whose")
         assert "installed with the service" in choice.reason
 
 
-def test_the_smaller_embedded_one_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_other_embedded_one_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = []
-    for name in ("efficientnet_lite2", "efficientnet_lite0"):
+    for name in ("efficientnet_lite0", "efficientnet_lite2"):
         chosen.append(choose_backbone(has_gpu=True).name)
         missing = replace(EMBEDDED_BACKBONES[name], package="no_such_package")
         monkeypatch.setitem(EMBEDDED_BACKBONES, name, missing)
 
-    assert chosen == ["efficientnet_lite2", "efficientnet_lite0"]
+    assert chosen == ["efficientnet_lite0", "efficientnet_lite2"]
     with pytest.raises(WeightsUnavailable, match="no weights of any backbone"):
         choose_backbone(has_gpu=True)
 
@@ -105,7 +105,7 @@ def test_weights_in_the_cache_of_the_hub(cache: Path) -> None:
     repository = parse_name("dino_vitb16").hub_repository
     assert repository is not None
     _put_into_cache(cache, repository, "config.json")
-    assert choose_backbone(has_gpu=False).name == "efficientnet_lite2"
+    assert choose_backbone(has_gpu=False).name == "efficientnet_lite0"
 
     _put_into_cache(cache, repository, "model.safetensors")
 
@@ -129,11 +129,11 @@ def test_a_library_that_is_not_installed(weights: Path, monkeypatch: pytest.Monk
     (weights / "clip_vitb16.safetensors").touch()
     monkeypatch.setattr("temi.backbones.catalog.find_spec", lambda name: None)
 
-    assert choose_backbone(weights, has_gpu=False).name == "efficientnet_lite2"
+    assert choose_backbone(weights, has_gpu=False).name == "efficientnet_lite0"
 
 
 def test_better_ones_can_be_downloaded_and_suit_the_machine() -> None:
-    on_cpu = [ranked.name for ranked in better_backbones("efficientnet_lite2", has_gpu=False)]
+    on_cpu = [ranked.name for ranked in better_backbones("efficientnet_lite0", has_gpu=False)]
     on_gpu = [ranked.name for ranked in better_backbones("dino_vitb16", has_gpu=True)]
 
     assert on_cpu[0] == "dinov3_vitb16"
@@ -158,8 +158,8 @@ def test_the_loaded_backbone_has_the_chosen_name(
     with caplog.at_level(logging.INFO, "temi"):
         backbone = load_backbone(AUTO, weights_dir=weights, device="cpu")
 
-    assert backbone.name == "efficientnet_lite2"
-    assert "The backbone is efficientnet_lite2" in caplog.text
+    assert backbone.name == "efficientnet_lite0"
+    assert "The backbone is efficientnet_lite0" in caplog.text
 
 
 def test_it_is_no_name_of_a_model() -> None:

@@ -153,7 +153,7 @@ def test_the_embedded_backbone_is_bit_identical_on_any_number_of_cores() -> None
 
 
 def test_several_loads_are_bit_identical() -> None:
-    pixels = _pictures(2, 160)
+    pixels = _pictures(2, 224)
     features = [load_backbone("efficientnet_lite0", device="cpu").embed(pixels) for _ in range(3)]
 
     assert all(torch.equal(one, features[0]) for one in features)

@@ -33,7 +33,7 @@ def test_rows_of_a_memory_map_equal_rows_kept_in_memory(
     )
     ids = torch.tensor([4, 4, 0, 49])
 
-    assert mapped._resident is None
+    assert not mapped._fits
     assert kept.rows(ids).shape == (4, projection_dim or 8)
     torch.testing.assert_close(mapped.rows(ids), kept.rows(ids))
 
