@@ -131,8 +131,8 @@ class TrainConfig:
 
     def _default_neighbors(self, n_images: int, smoothing: bool) -> int:
         average = n_images // self.n_clusters  # size of a cluster
-        if smoothing:
-            return min(100, max(5, average))
+        if smoothing:  # smoothed neighbors are purer
+            return min(100, max(5, average // 2))
         # A quarter of the average cluster size: with more, images at the edge of a cluster get
         # neighbors from other clusters, which costs several points of accuracy on small sets.
         return min(50, max(5, average // 4))

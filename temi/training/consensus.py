@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
@@ -17,22 +18,29 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 _N_INIT = 10  # starts of k-means
 _MAX_DIM = 256  # k-means in this many dimensions
+_INDEPENDENT = 2.0
+_PRIOR = 1.0  # images
 
 Probabilities = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Consensus:
-    tables: npt.NDArray[np.float32]  # (H, C, C): P(cluster of the consensus | cluster of the head)
+    log_sizes: npt.NDArray[np.float32]  # (C,): log share of the images in each cluster
+    log_tables: npt.NDArray[np.float32]  # (H, C, C): log P(cluster of the head | cluster)
     agreement: float  # mean normalized mutual information of the heads and the consensus
 
-    def votes(self, heads: Probabilities) -> Probabilities:
-        """Return the share of the heads (H, n, C) that vote for each cluster: (n, C)."""
-        votes = np.zeros(heads.shape[1:], dtype=np.float32)
-        for probabilities, table in zip(heads, self.tables, strict=True):
-            votes += probabilities @ table
-        votes /= np.maximum(votes.sum(axis=1, keepdims=True), np.float32(1e-12))
-        return votes
+    def probabilities(self, heads: Probabilities) -> Probabilities:
+        """Return the probabilities of the consensus, given those of the heads (H, n, C): (n, C).
+
+        Bayes' rule for heads that are independent given the cluster. They are not: all of them
+        together count as much as `_INDEPENDENT` such heads.
+        """
+        evidence = np.zeros(heads.shape[1:], dtype=np.float32)
+        for probabilities, table in zip(heads, self.log_tables, strict=True):
+            evidence += probabilities @ table
+        logits = self.log_sizes + min(1.0, _INDEPENDENT / len(heads)) * evidence
+        return np.asarray(softmax(logits, axis=1), dtype=np.float32)
 
 
 def find_consensus(heads: Probabilities, seed: int) -> Consensus:
@@ -45,18 +53,22 @@ def find_consensus(heads: Probabilities, seed: int) -> Consensus:
     rows = np.sqrt(heads).transpose(1, 0, 2).reshape(n, n_heads * n_clusters)
     labels = _group(rows, n_clusters, seed)
     groups = np.eye(n_clusters, dtype=np.float32)[labels]
-    joint = heads.transpose(0, 2, 1) @ groups  # (H, C, C)
-    # A cluster that a head does not use votes for all alike.
-    joint += np.float32(1e-6)
+    sizes = groups.sum(axis=0)  # (C,)
+    joint = heads.transpose(0, 2, 1) @ groups  # (H, C of the head, C)
+    # As if each cluster had a few more images, in all clusters of each head.
+    table = (joint + _PRIOR / n_clusters) / (sizes + _PRIOR)
     agreement = [normalized_mutual_info_score(head.argmax(axis=1), labels) for head in heads]
     return Consensus(
-        tables=joint / joint.sum(axis=2, keepdims=True), agreement=float(np.mean(agreement))
+        log_sizes=np.log((sizes + _PRIOR / n_clusters) / (n + _PRIOR)).astype(np.float32),
+        log_tables=np.log(table).astype(np.float32),
+        agreement=float(np.mean(agreement)),
     )
 
 
 def _group(rows: Probabilities, n_clusters: int, seed: int) -> npt.NDArray[np.int64]:
     dim, state = min(_MAX_DIM, *rows.shape), seed % 2**32
     # One core: products on several cores round differently.
+    n_clusters = min(n_clusters, len(rows))
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         # With fewer distinct rows than clusters, some clusters stay empty; that is no error here.
         warnings.simplefilter("ignore", ConvergenceWarning)

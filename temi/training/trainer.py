@@ -150,7 +150,7 @@ class Trainer:
         sample = self._probabilities(self._spread(CONSENSUS_ROWS))
         consensus = find_consensus(sample, self.config.seed)
         self.agreement = consensus.agreement
-        return self._distill(consensus.votes)
+        return self._distill(consensus.probabilities)
 
     def model(self, head: int) -> ClusterModel:
         """Return one teacher head as a model on raw features."""

@@ -38,22 +38,22 @@ def _accuracy(truth: Labels, found: Labels) -> float:
 def test_the_consensus_is_better_than_every_head(truth: Labels) -> None:
     heads = _heads(truth, 8, wrong=0.35)
 
-    found = find_consensus(heads, seed=0).votes(heads)
+    found = find_consensus(heads, seed=0).probabilities(heads)
 
     assert max(_accuracy(truth, head.argmax(axis=1)) for head in heads) < 0.8
     assert _accuracy(truth, found.argmax(axis=1)) > 0.97
 
 
-def test_votes_are_probabilities_that_fall_with_disagreement(truth: Labels) -> None:
+def test_probabilities_fall_with_disagreement(truth: Labels) -> None:
     heads = _heads(truth, 8, wrong=0.0)
     heads[4:, 0] = np.roll(heads[4:, 0], 1, axis=-1)  # half of the heads move the first image
     consensus = find_consensus(heads, seed=0)
 
-    votes = consensus.votes(heads)
+    found = consensus.probabilities(heads)
 
-    np.testing.assert_allclose(votes.sum(axis=1), 1, atol=1e-5)
-    assert votes[0].max() < 0.6
-    assert np.median(votes.max(axis=1)) > 0.95
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
+    assert found[0].max() < 0.6
+    assert np.median(found.max(axis=1)) > 0.95
     assert consensus.agreement > 0.9
 
 
@@ -65,12 +65,12 @@ def test_fewer_different_images_than_clusters() -> None:
     heads = np.zeros((2, 3, N_CLUSTERS), dtype=np.float32)
     heads[:, :, 0] = 1
 
-    votes = find_consensus(heads, seed=0).votes(heads)
+    found = find_consensus(heads, seed=0).probabilities(heads)
 
-    assert np.isfinite(votes).all()
+    assert np.isfinite(found).all()
 
 
-def test_a_seed_gives_the_same_votes(truth: Labels) -> None:
+def test_a_seed_gives_the_same_probabilities(truth: Labels) -> None:
     heads = _heads(truth, 5, wrong=0.3)
-    first, again = (find_consensus(heads, seed=3).votes(heads) for _ in range(2))
+    first, again = (find_consensus(heads, seed=3).probabilities(heads) for _ in range(2))
     np.testing.assert_array_equal(first, again)
