@@ -76,7 +76,8 @@ def _print_clustering(client: TemiClient, job: Job, result: dict[str, Any]) -> N
         ),
         ("clusters", _sizes(statistics)),
         ("confidence", f"{percent(statistics.mean_probability)} mean probability"),
-        *_agreement(clustering.metrics),
+        *_training(clustering.metrics.get("training") or {}),
+        *_scores(clustering.metrics),
         *([("backbone", result["backbone"])] if "backbone" in result else []),
         ("model", model),
         ("clustering", f"{clustering.id} at revision {clustering.revision}"),
@@ -113,7 +114,15 @@ def _sizes(statistics: Statistics) -> str:
     return f"{statistics.clusters:,}, with {filled[-1]:,} to {filled[0]:,} images each{empty}"
 
 
-def _agreement(metrics: dict[str, Any]) -> Fields:
+def _training(training: dict[str, Any]) -> Fields:
+    """How the model was made, and how far its heads agree."""
+    agreement = training.get("agreement")
+    if agreement is None:
+        return []
+    return [("heads", f"{percent(agreement)} agreement with their consensus, the model")]
+
+
+def _scores(metrics: dict[str, Any]) -> Fields:
     scores = metrics.get("temi")
     if not scores or scores.get("accuracy") is None:
         return []

@@ -111,7 +111,10 @@ class Trainer:
 
     @property
     def settled(self) -> bool:
-        return self._convergence.settled
+        """Whether the assignments no longer change: at the last two checks, or at the last one of
+        a complete run, at whose end the learning rate is zero."""
+        complete = self._step >= self.total_steps and self._convergence.stable_checks > 0
+        return self._convergence.settled or complete
 
     @property
     def done(self) -> bool:

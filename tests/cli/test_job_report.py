@@ -87,7 +87,7 @@ def _clustered(service: FakeService, settled: bool, current: str = "cl_1") -> Re
         "revision": 1,
         "metrics": {
             "temi": {"accuracy": 0.5, "nmi": 0.25, "ari": 0.125},
-            "training": {"steps": 600, "loss": -1.0, "settled": settled},
+            "training": {"steps": 600, "loss": -1.0, "settled": settled, "agreement": 0.84},
         },
         "created_at": "2026-01-02T03:04:05Z",
     }
@@ -125,6 +125,7 @@ def test_a_cluster_job() -> None:
         "images": "1,204",
         "clusters": "4, with 4 to 1,000 images each; 1 empty",
         "confidence": "91.0 % mean probability",
+        "heads": "84.0 % agreement with their consensus, the model",
         "true labels": "ACC 50.0 %, NMI 25.0 %, ARI 12.5 %",
         "model": "pets, version 3",
         "clustering": "cl_1 at revision 1",
