@@ -29,6 +29,9 @@ def measure(dim: int, n_clusters: int, n_heads: int, repeats: int) -> Row:
         n_clusters=n_clusters,
         n_heads=n_heads,
         batch_size=512,
+        hidden_dim=512,
+        bottleneck_dim=256,
+        smoothing=False,
         projection_dim=None,
         early_stop=False,
     )

@@ -146,9 +146,7 @@ def _mine(peak: float, n: int = 20_000, dim: int = 384) -> Figure:
 
 
 def _train(dim: int, device: str, peak: float, dtype: str) -> Figure:
-    config = TrainConfig(
-        n_clusters=10, n_heads=50, batch_size=512, projection_dim=None, early_stop=False
-    )
+    config = TrainConfig.paper(n_clusters=10)
     rate = train_rate(config, dim, device)
     return Figure(
         what=f"train, 50 heads, 512 pairs, {dim} features",
