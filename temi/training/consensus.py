@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 _N_INIT = 10  # starts of k-means
 _MAX_DIM = 256  # k-means in this many dimensions
-_INDEPENDENT = 2.0
 _PRIOR = 1.0  # images
 
 Probabilities = npt.NDArray[np.float32]
@@ -33,14 +32,16 @@ class Consensus:
     def probabilities(self, heads: Probabilities) -> Probabilities:
         """Return the probabilities of the consensus, given those of the heads (H, n, C): (n, C).
 
-        Bayes' rule for heads that are independent given the cluster. They are not: all of them
-        together count as much as `_INDEPENDENT` such heads.
+        The mean of two: Bayes' rule for heads that are independent given the cluster, which finds
+        the best cluster but is too sure of it, and the share of the heads that vote for a cluster,
+        which tells how sure it is but leaves small clusters empty.
         """
-        evidence = np.zeros(heads.shape[1:], dtype=np.float32)
+        evidence, votes = (np.zeros(heads.shape[1:], dtype=np.float32) for _ in range(2))
         for probabilities, table in zip(heads, self.log_tables, strict=True):
             evidence += probabilities @ table
-        logits = self.log_sizes + min(1.0, _INDEPENDENT / len(heads)) * evidence
-        return np.asarray(softmax(logits, axis=1), dtype=np.float32)
+            votes += probabilities @ softmax(self.log_sizes + table, axis=1)
+        by_bayes = softmax(self.log_sizes + evidence, axis=1)
+        return np.asarray((by_bayes + votes / len(heads)) / 2, dtype=np.float32)
 
 
 def find_consensus(heads: Probabilities, seed: int) -> Consensus:
