@@ -6,6 +6,7 @@ agree they are usually right, so the consensus groups the images by all their as
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,9 +38,10 @@ class Consensus:
         which tells how sure it is but leaves small clusters empty.
         """
         evidence, votes = (np.zeros(heads.shape[1:], dtype=np.float32) for _ in range(2))
-        for probabilities, table in zip(heads, self.log_tables, strict=True):
-            evidence += probabilities @ table
-            votes += probabilities @ softmax(self.log_sizes + table, axis=1)
+        with _one_core():
+            for probabilities, table in zip(heads, self.log_tables, strict=True):
+                evidence += probabilities @ table
+                votes += probabilities @ softmax(self.log_sizes + table, axis=1)
         by_bayes = softmax(self.log_sizes + evidence, axis=1)
         return np.asarray((by_bayes + votes / len(heads)) / 2, dtype=np.float32)
 
@@ -55,7 +57,8 @@ def find_consensus(heads: Probabilities, seed: int) -> Consensus:
     labels = _group(rows, n_clusters, seed)
     groups = np.eye(n_clusters, dtype=np.float32)[labels]
     sizes = groups.sum(axis=0)  # (C,)
-    joint = heads.transpose(0, 2, 1) @ groups  # (H, C of the head, C)
+    with _one_core():
+        joint = heads.transpose(0, 2, 1) @ groups  # (H, C of the head, C)
     # As if each cluster had a few more images, in all clusters of each head.
     table = (joint + _PRIOR / n_clusters) / (sizes + _PRIOR)
     agreement = [normalized_mutual_info_score(head.argmax(axis=1), labels) for head in heads]
@@ -78,3 +81,8 @@ def _group(rows: Probabilities, n_clusters: int, seed: int) -> npt.NDArray[np.in
             rows = left * values
         fitted = KMeans(n_clusters, n_init=_N_INIT, random_state=state).fit(rows)
     return np.asarray(fitted.labels_, dtype=np.int64)
+
+
+def _one_core() -> Any:
+    """Products on several cores round differently."""
+    return threadpool_limits(limits=1)

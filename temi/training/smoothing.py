@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sparse
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from temi.neighbors.search import mine_neighbors
 from temi.standardize import Standardizer, chunks, fit_standardizer
@@ -81,8 +82,9 @@ def _whiten(features: npt.NDArray[np.floating]) -> Rows:
     centered = Standardizer(mean=mean, std=np.ones_like(mean))
     directions = principal_directions(features, centered, min(_DIRECTIONS, features.shape[1]))
     rows = np.empty((len(features), directions.shape[1]), dtype=np.float32)
-    for block in chunks(len(features)):
-        rows[block] = centered.apply(features[block]) @ directions
+    with threadpool_limits(limits=1, user_api="blas"):  # on several cores, it rounds differently
+        for block in chunks(len(features)):
+            rows[block] = centered.apply(features[block]) @ directions
     spread = np.sqrt(np.square(rows, dtype=np.float64).mean(axis=0))  # of each direction
     largest = float(spread.max()) or 1.0
     # Directions without variance hold only rounding errors.

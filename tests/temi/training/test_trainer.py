@@ -7,8 +7,10 @@ import numpy.typing as npt
 import pytest
 import torch
 from safetensors.torch import load, save
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from temi.analysis.metrics import evaluate
+from temi.device import torch_threads
 from temi.errors import InvalidConfig, TemiError
 from temi.model import ClusterModel
 from temi.neighbors.search import mine_neighbors
@@ -287,3 +289,44 @@ def test_the_number_of_threads_changes_no_bit(mixture: Mixture) -> None:
     assert (one._pool.n_threads, two._pool.n_threads) == (1, 2)
     assert same(one.state(), two.state())
     assert torch.get_num_threads() == 2
+
+
+def test_the_model_does_not_depend_on_the_number_of_cores(mixture: Mixture) -> None:
+    features, _ = mixture(300, n_groups=4, dim=60, spread=1.2)
+    neighbors = mine_neighbors(features, 20).ids
+    found = []
+    for cores in (1, 2, 4):
+        with torch_threads(cores), threadpool_limits(limits=cores):
+            run = Trainer(features, neighbors, small(n_neighbors=20, steps=30), device="cpu")
+            run.run(30)
+            found.append(run.finish().tensors())
+
+    for tensors in found[1:]:
+        assert all(np.array_equal(tensors[name], found[0][name]) for name in tensors)
+
+
+def test_the_consensus_of_the_heads_is_the_model(mixture: Mixture) -> None:
+    features, labels = mixture(400, n_groups=6, dim=24, spread=1.5)
+    neighbors = mine_neighbors(features, 20).ids
+    run = Trainer(features, neighbors, small(n_clusters=6, n_heads=8, steps=100), device="cpu")
+    report = run.run(100)
+    heads = [run.head_probabilities(head, np.arange(400)).argmax(axis=1) for head in range(8)]
+
+    model = run.finish()
+
+    def accuracy(found: npt.NDArray[np.integer]) -> float:
+        return evaluate(list(labels), found).accuracy or 0.0
+
+    assert accuracy(model.predict(features)) >= np.mean([accuracy(head) for head in heads])
+    assert run.agreement is not None
+    assert 0.3 < run.agreement <= 1
+    lowest = Trainer(
+        features,
+        neighbors,
+        small(n_clusters=6, n_heads=8, steps=100, select="lowest_loss"),
+        device="cpu",
+    )
+    lowest.run(100)
+    equal = lowest.finish().predict(features) == heads[report.best_head]
+    assert equal.mean() > 0.9  # distilled
+    assert lowest.agreement is None
