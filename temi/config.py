@@ -11,6 +11,8 @@ from temi.errors import InvalidConfig
 # The assignments of all heads are compared in memory: with more clusters, one head is the model.
 MAX_CONSENSUS_CLUSTERS = 1000
 _MAX_SMOOTHED = 4_000_000  # images whose smoothed rows are held in memory
+# Images of an average cluster: if it is smaller, the graph's 10 neighbors leave the cluster.
+_SMOOTHED_CLUSTER = 20
 
 ObjectiveName = Literal["temi", "wpmi", "pmi", "scan"]  # all but the first for comparison
 Selection = Literal["consensus", "lowest_loss"]
@@ -26,8 +28,8 @@ class TrainConfig:
     objective: ObjectiveName = "temi"
     n_heads: int = 16  # within a point of the paper's 50 at a third of the cost
     n_neighbors: int | None = None  # None: 100, fewer if the expected clusters are small
-    # Train on rows smoothed over the graph of neighbors. None: unless the set or the number of
-    # clusters is very large.
+    # Train on rows smoothed over the graph of neighbors. None: unless clusters are small, or the
+    # set or the number of clusters is very large.
     smoothing: bool | None = None
     # The model: all heads joined, or the one with the lowest loss, as in the paper. None: joined,
     # unless there are very many clusters.
@@ -105,7 +107,8 @@ class TrainConfig:
         hidden, bottleneck = self.head_dims
         smoothing = self.smoothing
         if smoothing is None:
-            smoothing = few and n_images <= _MAX_SMOOTHED
+            large = n_images >= _SMOOTHED_CLUSTER * self.n_clusters
+            smoothing = few and large and n_images <= _MAX_SMOOTHED
         neighbors = self._default_neighbors(n_images, smoothing)
         return replace(
             self,

@@ -92,7 +92,7 @@ class Server:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 user=self._user,
-                preexec_fn=partial(die_with_parent, os.getpid()),
+                preexec_fn=partial(_prepare, os.getpid()),
             )
         wait_until(
             self._takes_connections, f"{self._command[0]} starts", details=self._log.read_text
@@ -130,6 +130,12 @@ class Server:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def _prepare(parent: int) -> None:
+    """In the new process: a shell without job control ignores SIGQUIT for its background jobs."""
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    die_with_parent(parent)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from temi.finetune.config import FinetuneConfig
 TRAINING = {field.name: field for field in fields(TrainConfig)}
 NOT_IN_REQUESTS = {  # chosen by the recipe or for the size of the dataset
     "scan_entropy_weight",
+    "smoothing",
     "temperature",
     "hidden_dim",
     "bottleneck_dim",
@@ -109,7 +110,9 @@ def test_commands_have_an_option_for_every_field(
 def test_options_of_the_folder_command_are_fields_of_the_request() -> None:
     options = option_names(local_command.cluster)
     settings = {name: hint for name, hint in options.items() if name in TRAINING}
-    assert {"n_clusters", "objective", "n_heads", "beta", "steps", "seed"} == set(settings)
+    assert set(settings) == {
+        *("n_clusters", "objective", "select", "n_heads", "beta", "steps", "seed"),
+    }
     assert literals(settings["objective"]) == literals(
         ClusterCreate.model_fields["objective"].annotation
     )
