@@ -1,0 +1,142 @@
+"""Published accuracies of clustering systems, most of which also train the features.
+
+They cannot be run on frozen features, so their own figures are the only comparison. The figures
+depend on the network and on the images it was trained on: read them beside, not against, ours.
+"""
+
+from dataclasses import dataclass
+
+TEMI_PAPER = "TEMI paper (BMVC 2023)"
+SMALL_SETS = f"{TEMI_PAPER}, table of small sets"
+IMAGENET = f"{TEMI_PAPER}, table of ImageNet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """Accuracy in percent by Hungarian matching; None where no figure is known for certain."""
+
+    system: str
+    trains_features: bool
+    source: str
+    cifar10: float | None = None
+    cifar20: float | None = None
+    cifar100: float | None = None
+    stl10: float | None = None
+    imagenet10: float | None = None
+    imagenet: float | None = None
+    note: str = ""
+
+
+PUBLISHED: tuple[Published, ...] = (
+    Published(
+        system="DAC",
+        trains_features=True,
+        cifar10=52.2,
+        cifar20=23.8,
+        stl10=47.0,
+        imagenet10=52.7,
+        source=f"{SMALL_SETS}; ImageNet-10: Chang et al. (ICCV 2017)",
+    ),
+    Published(
+        system="DeepCluster",
+        trains_features=True,
+        cifar10=37.4,
+        cifar20=18.9,
+        stl10=33.4,
+        source="Ji et al. (ICCV 2019), table 1",
+        note="Run by the authors of IIC; its own paper reports no clustering accuracy.",
+    ),
+    Published(
+        system="DCCM",
+        trains_features=True,
+        cifar10=62.3,
+        cifar20=32.7,
+        stl10=48.2,
+        imagenet10=71.0,
+        source=f"{SMALL_SETS}; ImageNet-10: Wu et al. (ICCV 2019)",
+    ),
+    Published(
+        system="PICA",
+        trains_features=True,
+        cifar10=69.6,
+        cifar20=33.7,
+        stl10=71.3,
+        imagenet10=87.0,
+        source=f"{SMALL_SETS}; ImageNet-10: Huang et al. (CVPR 2020)",
+        note="Best of several runs.",
+    ),
+    Published(
+        system="PCL",
+        trains_features=True,
+        cifar10=87.4,
+        cifar20=52.6,
+        stl10=41.0,
+        source=SMALL_SETS,
+        note="STL-10 as printed; the same row has an NMI of 71.8.",
+    ),
+    Published(
+        system="SPICE",
+        trains_features=True,
+        cifar10=92.6,
+        cifar20=53.8,
+        stl10=93.8,
+        source=SMALL_SETS,
+    ),
+    Published(
+        system="ProPos",
+        trains_features=True,
+        cifar10=94.3,
+        cifar20=61.4,
+        stl10=86.7,
+        source=SMALL_SETS,
+        note="The validation images are part of the training images.",
+    ),
+    Published(
+        system="NNM",
+        trains_features=True,
+        cifar10=84.3,
+        cifar20=47.7,
+        stl10=80.8,
+        source=SMALL_SETS,
+    ),
+    Published(
+        system="SCAN",
+        trains_features=True,
+        cifar10=88.3,
+        cifar20=50.7,
+        stl10=80.9,
+        imagenet=39.9,
+        source=f"{SMALL_SETS}; {IMAGENET}",
+    ),
+    Published(system="SeLa", trains_features=True, imagenet=30.5, source=IMAGENET),
+    Published(system="SSCN", trains_features=True, imagenet=41.1, source=IMAGENET),
+    Published(
+        system="TSP DINO ViT-B/16",
+        trains_features=False,
+        cifar10=94.0,
+        cifar20=55.6,
+        stl10=97.9,
+        source=SMALL_SETS,
+    ),
+    Published(
+        system="TEMI DINO ViT-B/16",
+        trains_features=False,
+        cifar10=94.5,
+        cifar20=63.2,
+        cifar100=67.1,
+        stl10=98.5,
+        imagenet=58.4,
+        source=TEMI_PAPER,
+    ),
+    Published(
+        system="TEMI MSN ViT-L/16",
+        trains_features=False,
+        cifar10=90.0,
+        cifar20=57.8,
+        cifar100=61.4,
+        stl10=96.7,
+        imagenet=61.6,
+        source=TEMI_PAPER,
+    ),
+    Published(system="TEMI DINO ResNet50", trains_features=False, imagenet=45.2, source=TEMI_PAPER),
+)
