@@ -134,11 +134,12 @@ class TrainConfig:
 
     def _default_neighbors(self, n_images: int, smoothing: bool) -> int:
         average = n_images // self.n_clusters  # size of a cluster
+        fewest = min(5, max(1, average - 1))
         if smoothing:  # smoothed neighbors are purer
-            return min(100, max(5, average // 2))
+            return min(100, max(fewest, average // 2))
         # A quarter of the average cluster size: with more, images at the edge of a cluster get
         # neighbors from other clusters, which costs several points of accuracy on small sets.
-        return min(50, max(5, average // 4))
+        return min(50, max(fewest, average // 4))
 
     def _steps_from_epochs(self, n_images: int, batch_size: int) -> int:
         if self.epochs is None:

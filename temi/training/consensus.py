@@ -26,14 +26,14 @@ Probabilities = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True)
 class Consensus:
-    log_sizes: npt.NDArray[np.float32]  # (C,): log share of the images in each cluster
     log_tables: npt.NDArray[np.float32]  # (H, C, C): log P(cluster of the head | cluster)
     agreement: float  # mean normalized mutual information of the heads and the consensus
 
     def probabilities(self, heads: Probabilities) -> Probabilities:
         """Return the probabilities of the consensus, given those of the heads (H, n, C): (n, C).
 
-        The mean of two: Bayes' rule for heads that are independent given the cluster, which finds
+        All clusters are as likely before the heads are known, so that small ones stay. The mean
+        of two: Bayes' rule for heads that are independent given the cluster, which finds
         the best cluster but is too sure of it, and the share of the heads that vote for a cluster,
         which tells how sure it is but leaves small clusters empty.
         """
@@ -41,8 +41,8 @@ class Consensus:
         with _one_core():
             for probabilities, table in zip(heads, self.log_tables, strict=True):
                 evidence += probabilities @ table
-                votes += probabilities @ softmax(self.log_sizes + table, axis=1)
-        by_bayes = softmax(self.log_sizes + evidence, axis=1)
+                votes += probabilities @ softmax(table, axis=1)
+        by_bayes = softmax(evidence, axis=1)
         return np.asarray((by_bayes + votes / len(heads)) / 2, dtype=np.float32)
 
 
@@ -63,7 +63,6 @@ def find_consensus(heads: Probabilities, seed: int) -> Consensus:
     table = (joint + _PRIOR / n_clusters) / (sizes + _PRIOR)
     agreement = [normalized_mutual_info_score(head.argmax(axis=1), labels) for head in heads]
     return Consensus(
-        log_sizes=np.log((sizes + _PRIOR / n_clusters) / (n + _PRIOR)).astype(np.float32),
         log_tables=np.log(table).astype(np.float32),
         agreement=float(np.mean(agreement)),
     )
