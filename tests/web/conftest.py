@@ -87,7 +87,7 @@ def make_clustering(api: TemiClient, folder: Path, groups: int = 6, **options: o
             file.write(path, path.relative_to(folder))
     read = api.wait(api.upload_dataset(archive, name=folder.name).id)
     assert read.dataset_id is not None
-    trained = {"model_name": MODEL, "n_heads": 4, "steps": 60, **options}
+    trained = {"model_name": MODEL, "n_heads": 8, "steps": 200, **options}
     job = api.wait(api.cluster(read.dataset_id, groups, **trained).id)
     assert job.result is not None
     return Made(read.dataset_id, job.result["clustering_id"], job.id)
