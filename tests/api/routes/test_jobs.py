@@ -28,7 +28,7 @@ def test_a_job_is_accepted(client: TestClient, dataset: Json) -> None:
     train = job["config"]["train"]
     assert (train["n_clusters"], train["beta"], train["seed"]) == (2, 0.7, 3)
     assert (train["n_heads"], train["steps"], train["epochs"]) == (4, 20, None)
-    assert train["n_neighbors"] == 3  # every open choice is made when the job is created
+    assert train["n_neighbors"] == 1  # every open choice is made when the job is created
     assert client.get(f"/v1/jobs/{job['id']}").json() == job
 
 
