@@ -126,7 +126,7 @@ class SweepCreate(base.JobCreateBase):
 
     def _train_config(self, value: float, n_images: int) -> dict[str, Any]:
         given = config_settings(self, TrainConfig) | {self.parameter: value}
-        if self.parameter == "beta" and self.select is None:
+        if self.select is None:
             given["select"] = "lowest_loss"  # a consensus hides how confident the heads are
         with refusing_invalid_config():
             return TrainConfig.for_recipe("default", **given).resolve(n_images).as_dict()
