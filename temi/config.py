@@ -10,6 +10,7 @@ from temi.errors import InvalidConfig
 
 # The assignments of all heads are compared in memory: with more clusters, one head is the model.
 MAX_CONSENSUS_CLUSTERS = 1000
+MAX_AUTO_CLUSTERS = 200  # that are considered if the number is to be found
 _MAX_SMOOTHED = 4_000_000  # images whose smoothed rows are held in memory
 # Images of an average cluster: if it is smaller, the graph's 10 neighbors leave the cluster.
 _SMOOTHED_CLUSTER = 20
@@ -17,6 +18,7 @@ _SMOOTHED_CLUSTER = 20
 ObjectiveName = Literal["temi", "wpmi", "pmi", "scan"]  # all but the first for comparison
 Selection = Literal["consensus", "lowest_loss"]
 Precision = Literal["float32", "bfloat16"]
+AUTO_CLUSTERS = "auto"  # as the number of clusters: find it (`temi/analysis/cluster_count.py`)
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 

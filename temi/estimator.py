@@ -15,8 +15,9 @@ from safetensors import SafetensorError, safe_open
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from temi.analysis.cluster_count import CountEstimate, estimate_cluster_count
 from temi.analysis.metrics import evaluate
-from temi.config import TrainConfig
+from temi.config import AUTO_CLUSTERS, TrainConfig
 from temi.errors import TemiError
 from temi.model import ClusterModel
 from temi.neighbors.search import mine_neighbors
@@ -34,13 +35,14 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ``recipe="paper"`` trains as the paper does, at its full cost. ``progress`` is called with a
     ``TrainReport`` every few steps. Features may be a memory map larger than memory.
 
-    Attributes after ``fit``: ``labels_``, ``model_``, ``neighbors_``, ``report_`` and
-    ``n_features_in_``.
+    ``n_clusters="auto"`` finds the number. Attributes after ``fit``: ``labels_``, ``model_``,
+    ``neighbors_``, ``report_``, ``n_features_in_``, and ``count_``, the figures of every number
+    that was compared, or None.
     """
 
     def __init__(
         self,
-        n_clusters: int = 10,
+        n_clusters: int | Literal["auto"] = 10,
         *,
         recipe: Literal["default", "paper"] = "default",
         objective: str | None = None,
@@ -82,7 +84,9 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ) -> "TEMI":
         """Mine the neighbors, unless ``neighbors`` (N, k) is given, and train."""
         features = _as_features(features)
-        config = self._config().resolve(len(features))
+        self.count_ = self._count(features)
+        found = None if self.count_ is None else self.count_.best
+        config = self._config(found).resolve(len(features))
         assert config.n_neighbors is not None
         if neighbors is None:
             neighbors = mine_neighbors(features, config.n_neighbors).ids
@@ -137,9 +141,17 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         loaded.n_features_in_ = loaded.model_.dim
         return loaded
 
-    def _config(self) -> TrainConfig:
+    def _count(self, features: Features) -> CountEstimate | None:
+        if self.n_clusters != AUTO_CLUSTERS:
+            return None
+        return estimate_cluster_count(features, seed=self.seed)
+
+    def _config(self, found: int | None = None) -> TrainConfig:
+        """The settings, with the number of clusters that was found."""
         settings = {field.name for field in fields(TrainConfig)}
         given = {name: value for name, value in self.get_params().items() if name in settings}
+        if found is not None:
+            given["n_clusters"] = found
         return TrainConfig.for_recipe(self.recipe, **given)
 
     def _train(self, trainer: Trainer) -> TrainReport:

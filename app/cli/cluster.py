@@ -22,8 +22,9 @@ from app.cli.options import (
 )
 from app.cli.output import notices, results, write_labels
 from app.cli.progress import transfer_progress, wait_for_job
-from app.cli.tables import EXAMPLES, print_clusters, print_metrics
+from app.cli.tables import EXAMPLES, describe_count, print_clusters, print_metrics
 from temi.backbones.catalog import DEFAULT_BACKBONE
+from temi.config import AUTO_CLUSTERS
 from temi_client import Job, LabelsFrom, ServiceUnreachable, TemiClient
 from temi_client.uploads import default_name
 
@@ -55,7 +56,7 @@ Out = Annotated[
 def cluster(
     ctx: typer.Context,
     folder: Folder,
-    n_clusters: Clusters,
+    n_clusters: Clusters = AUTO_CLUSTERS,
     name: Name = None,
     backbone: Backbone = DEFAULT_BACKBONE,
     recipe: Recipe = "default",
@@ -129,6 +130,8 @@ def _upload(client: TemiClient, folder: Path, name: str | None, labels_from: Lab
 def _report(client: TemiClient, job: Job, out: Path | None) -> None:
     clustering = client.clustering((job.result or {})["clustering_id"])
     print_clusters(client.clusters(clustering.id, examples=EXAMPLES))
+    if count := clustering.metrics.get("count"):
+        results.print(describe_count(count), markup=False, soft_wrap=True)
     print_metrics(clustering)
     if out is not None:
         rows = client.assignments(clustering.id)

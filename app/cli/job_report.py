@@ -8,6 +8,7 @@ from typing import Any
 from app.cli.output import format_bytes, format_time, notices, percent, print_fields
 from app.cli.seen_revisions import remember_revision
 from app.cli.sweep_report import print_sweep, sweep_steps
+from app.cli.tables import describe_count
 from temi_client import ApiError, Clustering, Dataset, Job, Statistics, TemiClient
 
 Fields = list[tuple[str, object]]
@@ -68,13 +69,14 @@ def _print_clustering(client: TemiClient, job: Job, result: dict[str, Any]) -> N
     clustering = client.clustering(result["clustering_id"])
     statistics = client.statistics(clustering.id)
     model = f"{clustering.model.name}, version {clustering.model.version}"
-    added = result.get("added_images")
+    added, count = result.get("added_images"), clustering.metrics.get("count")
     fields: Fields = [
         (
             "images",
             f"{statistics.images:,}" + ("" if added is None else f", {added:,} of them new"),
         ),
         ("clusters", _sizes(statistics)),
+        *([("their number", describe_count(count))] if count else []),
         ("confidence", f"{percent(statistics.mean_probability)} mean probability"),
         *_training(clustering.metrics.get("training") or {}),
         *_scores(clustering.metrics),
@@ -181,7 +183,7 @@ def _steps_after_ingest(client: TemiClient, dataset: Dataset) -> Steps:
             [*start, "predict", version, dataset.id, "--wait"],
         )
         return
-    yield "cluster it", [*start, "cluster", dataset.id, "--clusters", 10, "--wait"]
+    yield "cluster it", [*start, "cluster", dataset.id, "--wait"]
     sweep = [*start, "sweep", dataset.id, "--parameter", "n_clusters", "--wait"]
     yield "compare numbers of clusters", sweep
 

@@ -39,6 +39,7 @@ from app.cli.options import (
     WebhookUrl,
 )
 from app.cli.progress import report_job
+from temi.config import AUTO_CLUSTERS
 from temi_client import JobKind, SweepParameter
 
 app = typer.Typer(no_args_is_help=True, help="Start a job.")
@@ -55,7 +56,7 @@ def _start(
 def cluster(
     ctx: typer.Context,
     dataset_id: DatasetId,
-    n_clusters: Clusters,
+    n_clusters: Clusters = AUTO_CLUSTERS,
     model_name: ModelName = None,
     backbone: Backbone = None,
     precision: Precision = None,

@@ -13,12 +13,14 @@ from app.cli.errors import FAILED, print_error
 from app.cli.local_images import LocalImages, is_local_source
 from app.cli.output import notices, percent, print_table, results, write_labels
 from app.cli.progress import StageProgress
-from app.cli.tables import print_scores
+from app.cli.tables import describe_count, print_scores
 from app.core.models.backbones import choose_usable_backbone
 from app.core.platform.errors import ServiceError
 from app.core.platform.settings import Settings, get_settings
 from temi import TemiError, TrainConfig, Trainer, embed_images, load_backbone, mine_neighbors
+from temi.analysis.cluster_count import estimate_cluster_count
 from temi.backbones.auto import AUTO
+from temi.config import AUTO_CLUSTERS
 
 if TYPE_CHECKING:
     from temi_client import LabelsFrom
@@ -44,10 +46,11 @@ def cluster_images(
     images: LocalImages | None = None
     try:
         images = LocalImages(source, get_settings(), labels_from, leave_out=out)
-        config = TrainConfig.for_recipe(**settings)
+        _check(settings)
         torch.set_num_threads(get_settings().threads)
         with StageProgress() as progress:
             features = _embed(backbone, images, get_settings(), progress)
+            config = TrainConfig.for_recipe(**_count(features, settings, progress))
             trainer = _train(features, config, get_settings(), progress)
     except (TemiError, ServiceError) as error:
         if images is not None:
@@ -101,6 +104,27 @@ def _embed(name: str, images: LocalImages, settings: Settings, progress: StagePr
     if not blocks:
         raise TemiError(f"no readable image among {len(images.rejected):,} files")
     return np.concatenate(blocks)  # (N, D)
+
+
+def _check(settings: Mapping[str, Any]) -> None:
+    """Refuses wrong settings before the images are read."""
+    auto = settings["n_clusters"] == AUTO_CLUSTERS
+    TrainConfig.for_recipe(**{**settings, **({"n_clusters": 2} if auto else {})})
+
+
+def _count(
+    features: Features, settings: Mapping[str, Any], progress: StageProgress
+) -> Mapping[str, Any]:
+    """Finds the number of clusters if it is `auto`."""
+    if settings["n_clusters"] != AUTO_CLUSTERS:
+        return settings
+    estimate = estimate_cluster_count(
+        features,
+        seed=settings["seed"],
+        progress=lambda done, total: progress.update("count", done, total),
+    )
+    notices.print(describe_count(estimate.as_dict()), markup=False, soft_wrap=True)
+    return {**settings, "n_clusters": estimate.best}
 
 
 def _train(

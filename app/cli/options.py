@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -120,7 +120,26 @@ Priority = Annotated[
     typer.Option(min=-100, max=100, help="Order among your jobs, highest first; default: 0."),
 ]
 WebhookUrl = Annotated[str | None, typer.Option(help="URL to call when the job ends.")]
-Clusters = Annotated[int, typer.Option("--clusters", "-k", min=2, help="Number of clusters.")]
+
+
+def _cluster_count(text: str) -> int | str:
+    if text == config.AUTO_CLUSTERS:
+        return text
+    if not text.isdecimal() or int(text) < 2:
+        raise typer.BadParameter(f"{text!r} is neither a number of at least 2 nor `auto`.")
+    return int(text)
+
+
+Clusters = Annotated[
+    Any,  # int or `auto`: typer has no unions
+    typer.Option(
+        "--clusters",
+        "-k",
+        parser=_cluster_count,
+        metavar="NUMBER",
+        help="Number of clusters; `auto` finds it.",
+    ),
+]
 OptionalClusters = Annotated[
     int | None, typer.Option("--clusters", "-k", min=2, help="Number of clusters.")
 ]

@@ -5,7 +5,7 @@ from math import exp
 from typing import Any
 
 from app.cli.output import percent, print_table, results
-from temi.analysis.choice import MAX_DOUBT, doubt
+from temi.analysis.choice import doubt
 from temi_client import Job
 
 Steps = list[tuple[str, list[object]]]
@@ -15,6 +15,7 @@ _EXPLANATION = (
     "confidence: mean probability of the chosen cluster. "
     "doubt: entropy of the probabilities, as a share of the highest possible; low if images "
     "belong clearly to one cluster. "
+    "stability: how far clusterings of random parts of the images agree. "
     "even: how many clusters of equal size would be as uneven as these."
 )
 
@@ -25,13 +26,16 @@ def print_sweep(job: Job) -> None:
     labeled = any(point.get("accuracy") is not None for point in points)
     suggested = result.get("suggested")
     columns = [f">{_TITLES.get(parameter, parameter)}", ">confidence", ">doubt", ">even"]
+    counts = parameter == "n_clusters"
+    columns += [">stability"] if counts else []
     columns += [">accuracy"] if labeled else []
     rows = [
         (
             point[parameter],
             *_figures(job, point),
+            *([percent(point.get("stability"))] if counts else []),
             *([percent(point.get("accuracy"))] if labeled else []),
-            "suggested" if point[parameter] == suggested else "",
+            _remark(point[parameter], result),
         )
         for point in points
     ]
@@ -39,6 +43,12 @@ def print_sweep(job: Job) -> None:
     if results.is_terminal:
         results.print(_EXPLANATION)
     results.print(_reason(parameter, suggested), soft_wrap=True)
+
+
+def _remark(value: float, result: Mapping[str, Any]) -> str:
+    if value == result.get("suggested"):
+        return "suggested"
+    return "plausible" if value in result.get("plausible", ()) else ""
 
 
 def sweep_steps(job: Job) -> Steps:
@@ -77,13 +87,12 @@ def _reason(parameter: str, suggested: float | None) -> str:
         if suggested is None:
             return "No beta is suggested: the doubt is high for each of them."
         return f"Suggested: beta {suggested}, the lowest from which on the doubt stays low."
-    limit = f"{MAX_DOUBT:.0%}"
     if suggested is None:
         return (
-            f"No number is suggested: the doubt is above {limit} for each of them. Try smaller "
-            "numbers, or choose the one that you can name."
+            "No number is suggested: there are too few images, or they form no groups. Choose the "
+            "number whose clusters you can name."
         )
     return (
-        f"Suggested: {suggested} clusters, the largest number with a doubt of at most {limit}. "
-        "With more, several clusters would share a group."
+        f"Suggested: {suggested} clusters, which are stable and separate similar images the least. "
+        "The plausible numbers are coarser or finer groups."
     )

@@ -36,6 +36,16 @@ def print_metrics(clustering: Clustering) -> None:
     print_scores({name: clustering.metrics.get(name) or {} for name in _METHODS})
 
 
+def describe_count(count: Mapping[str, Any]) -> str:
+    """Tells why a number of clusters was chosen; `count` is that of a clustering's metrics."""
+    if not count["suggested"]:
+        return "The images form no stable groups; 2 clusters were made."
+    best, *others = count["suggested"]
+    stability = next(each["stability"] for each in count["points"] if each["n_clusters"] == best)
+    also = f"; {' and '.join(map(str, others))} would be plausible, too" if others else ""
+    return f"Found {best} clusters, which are stable to {percent(stability)}{also}."
+
+
 def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
     """Prints the agreement of each method with the true labels; nothing without labels."""
     measured = {name: one for name, one in scores.items() if one.get("accuracy") is not None}

@@ -1,4 +1,4 @@
-"""Choosing beta and the number of clusters without labels, by the entropies of trained models.
+"""Choosing beta without labels, by the entropies of trained models.
 
 With beta near 0.5, all clusters are equally probable for every image: both entropies are log C.
 As beta grows, assignments become confident (the conditional entropy falls), and later clusters
@@ -6,15 +6,12 @@ become uneven (the occupancy entropy falls too). The best beta is the lowest one
 assignments.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import log
 from typing import Any
 
 from temi.errors import TemiError
-
-MAX_DOUBT = 0.1  # of a number of clusters that is suggested
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +29,6 @@ class RunFigures:
 @dataclass(frozen=True, kw_only=True)
 class BetaPoint(RunFigures):
     beta: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class SizePoint(RunFigures):
-    n_clusters: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,19 +73,3 @@ def choose_beta(curve: BetaCurve, *, tolerance: float = 0.1, ceiling: float = 0.
             break
         chosen = point.beta
     return chosen
-
-
-def choose_n_clusters(points: Sequence[SizePoint], *, ceiling: float = MAX_DOUBT) -> int | None:
-    """Return the largest number of clusters with confident assignments, or None.
-
-    With more clusters than groups, several clusters share a group and assignments between them
-    are arbitrary: the conditional entropy rises. Confident means at most ``ceiling`` of log C.
-    Smaller numbers may fail the test: four clusters for six equal groups must split some of them.
-    The result is a heuristic: groups may have subgroups.
-    """
-    confident = [
-        point.n_clusters
-        for point in points
-        if doubt(point.conditional_entropy, point.n_clusters) <= ceiling
-    ]
-    return max(confident, default=None)

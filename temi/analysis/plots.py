@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from temi.analysis.choice import MAX_DOUBT, BetaCurve, choose_beta
+from temi.analysis.choice import BetaCurve, choose_beta
 from temi.analysis.fonts import drawable, font_families
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 
-_BLUE, _RED, _GRAY = "#3b6ea5", "#c0392b", "#8a8f98"
+_BLUE, _RED, _GREEN, _GRAY = "#3b6ea5", "#c0392b", "#2e8b6f", "#8a8f98"
 _NUMBERED_CELLS = 400  # larger tables show colors without numbers
 _NAME_LENGTH = 28
 _NAMED_BARS = 40
@@ -47,6 +47,7 @@ class SweepFigures:
     values: Sequence[float]  # (P,), ascending
     doubt: Sequence[float]  # (P,), the conditional entropy as a share of log C
     confidence: Sequence[float]  # (P,), mean probability of the chosen cluster
+    stability: Sequence[float]  # (P,), agreement of groupings of random parts of the images
     evenness: Sequence[float]  # (P,), clusters of equal size that would be as uneven, per cluster
     accuracy: Sequence[float]  # (P,)
     suggested: float | None
@@ -59,13 +60,13 @@ def plot_sweep(figures: SweepFigures) -> "Figure":
     for name, values, color, marker in (
         ("doubt", figures.doubt, _RED, "o"),
         ("confidence", figures.confidence, _BLUE, "o"),
+        ("stability", figures.stability, _GREEN, "o"),
         ("evenness of the sizes", figures.evenness, _GRAY, "o"),
         ("accuracy", figures.accuracy, "black", "x"),
     ):
         if not np.isnan(values).all():
             axes.plot(figures.values, values, color=color, marker=marker, label=name)
     if sizes:
-        axes.axhline(MAX_DOUBT, color=_RED, linestyle=":", label=f"doubt of {MAX_DOUBT:.0%}")
         axes.set_xscale("log")  # values are about equally far apart
     if figures.suggested is not None:
         label = f"suggested: {figures.suggested:g}"

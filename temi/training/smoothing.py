@@ -63,15 +63,20 @@ def diffuse(rows: Rows, neighbors: npt.NDArray[np.integer]) -> Rows:
     return smoothed
 
 
-def _random_walk(neighbors: npt.NDArray[np.integer]) -> sparse.csr_matrix:
-    """The symmetric graph of the neighbors; the weights of a row add up to 1."""
+def neighbor_graph(neighbors: npt.NDArray[np.integer]) -> sparse.csr_matrix:
+    """The symmetric graph of the neighbors; edges in both directions count twice."""
     n, k = neighbors.shape
     ends = np.asarray(neighbors, dtype=np.int64).ravel()
     starts = np.repeat(np.arange(n), k)
     present = ends >= 0
     ones = np.ones(int(present.sum()), dtype=np.float32)
     edges = sparse.csr_matrix((ones, (starts[present], ends[present])), shape=(n, n))
-    graph = sparse.csr_matrix(edges + edges.T)
+    return sparse.csr_matrix(edges + edges.T)
+
+
+def _random_walk(neighbors: npt.NDArray[np.integer]) -> sparse.csr_matrix:
+    """The graph of the neighbors; the weights of a row add up to 1."""
+    graph = neighbor_graph(neighbors)
     degrees = np.asarray(graph.sum(axis=1)).ravel()
     return sparse.csr_matrix(sparse.diags(1 / np.maximum(degrees, 1)) @ graph).astype(np.float32)
 

@@ -41,8 +41,11 @@ class JobMethods(Resource):
         body = {"kind": kind, **without_none(settings)}
         return self._post(Job, "/v1/jobs", body, idempotency_header(idempotency_key))
 
-    def cluster(self, dataset_id: str, n_clusters: int, **options: Any) -> Job:
-        """Clusters a dataset and registers the model. For `backbone="auto"` the service chooses
+    def cluster(
+        self, dataset_id: str, n_clusters: int | Literal["auto"] = "auto", **options: Any
+    ) -> Job:
+        """Clusters a dataset and registers the model. With `n_clusters="auto"` the service finds
+        the number; the clustering's `metrics["count"]` tells why. For `backbone="auto"` it chooses
         the best one whose weights it has; the job's `config["backbone"]` is its name."""
         return self.create_job(dataset_id=dataset_id, n_clusters=n_clusters, **options)
 

@@ -87,6 +87,13 @@ def test_the_service_gives_the_same_groups(
             assert float(row["probability"]) == pytest.approx(probabilities[row["file"]], abs=1e-4)
 
 
+def test_the_number_of_clusters_is_found(tmp_path: Path) -> None:
+    folder = _write_folder(tmp_path / "colors", _two_colors())
+    answer = _run(folder, "--out", tmp_path / "labels.csv", *QUICK)
+    assert "Found 2 clusters" in answer.stderr
+    assert set(_labels(tmp_path / "labels.csv").values()) == {0, 1}
+
+
 def test_folders_and_archives_give_the_same(tmp_path: Path) -> None:
     files = _two_colors()
     archive = tmp_path / "colors.zip"

@@ -117,6 +117,17 @@ def test_progress_is_reported(mixture: Mixture) -> None:
     assert [report.step for report in seen] == [10, 20, 25]
 
 
+def test_the_number_of_clusters_is_found(mixture: Mixture, tmp_path: Path) -> None:
+    features, labels = mixture(160, n_groups=4)
+    model = quick(n_clusters="auto").fit(features)
+
+    assert model.count_ is not None
+    assert model.count_.suggested[0] == model.model_.n_clusters == 4
+    assert model.score(features, labels.tolist()) == 1.0
+    model.save(tmp_path / "found")
+    assert TEMI.load(tmp_path / "found").n_clusters == "auto"
+
+
 def test_the_papers_recipe() -> None:
     config = TEMI(7, recipe="paper", beta=0.55)._config().resolve(5000)
 

@@ -42,7 +42,6 @@ def test_from_nothing_to_groups(start: Visits, datasets: TemiClient, tmp_path: P
 
     page.get_by_label("Folder", exact=True).set_input_files(tmp_path / "holiday")
     expect(page.get_by_label("Name", exact=True)).to_have_value("holiday")
-    page.get_by_label("Number of groups").fill("2")
     page.get_by_role("button", name="Upload and make groups").click()
 
     page.wait_for_url(re.compile(r"#/jobs/job_"))  # the page follows to the clustering
@@ -52,6 +51,7 @@ def test_from_nothing_to_groups(start: Visits, datasets: TemiClient, tmp_path: P
     assert page.url.endswith(job.id)
     assert job.dataset_id == dataset.id
     datasets.wait(job.id)
+    expect(page.get_by_text("2 groups were found")).to_be_visible()  # their number was not given
     page.get_by_role("link", name="Open the groups").click()
     expect(page.get_by_role("gridcell")).to_have_count(2)
 

@@ -16,6 +16,7 @@ from temi.training.trainer import TrainReport
 from worker.context import JobContext
 from worker.stages.artifacts import load_json, save_json
 from worker.stages.base import embed, run_stage
+from worker.stages.counting import count_clusters, count_key
 from worker.stages.curves import TrainingCurve
 from worker.stages.evaluation import EvaluationFiles, evaluate_clustering
 from worker.stages.mining import PairedJob, mine_pairs
@@ -64,6 +65,7 @@ def run_cluster(context: JobContext) -> None:
     torch.set_num_threads(context.runtime.settings.threads)
     job = ClusterJob(context)
     embed(job)
+    count_clusters(job)
     mine_pairs(job)
     run_stage(context, "train", lambda: train(job), done=job.storage.exists(job.training_key))
     run_stage(context, "evaluate", lambda: evaluate(job), done=EvaluationFiles(job).done)
@@ -107,6 +109,8 @@ def register(job: ClusterJob) -> None:
         "training": load_json(job.storage, job.training_key),
         "neighbors": job.neighbors.summary(),
     }
+    if job.storage.exists(count_key(job)):
+        metrics["count"] = load_json(job.storage, count_key(job))
     result = ClusteringResult(
         assignments=evaluated.assignments(),
         metrics=metrics,

@@ -10,6 +10,7 @@ from temi.analysis.sweep import train_model
 from worker.context import JobContext, ProgressReporter
 from worker.stages.artifacts import save_json
 from worker.stages.base import embed, run_stage
+from worker.stages.counting import compare_counts
 from worker.stages.evaluation import assign, dataset_labels, measure
 from worker.stages.mining import mine_pairs
 from worker.stages.sweep_points import SweepJob, SweepPoint
@@ -28,21 +29,32 @@ def run_sweep(context: JobContext) -> None:
 def sweep(job: SweepJob) -> None:
     context, labels = job.context, dataset_labels(job.context)
     progress = context.start_progress("sweep", total=job.total_steps)
-    before = 0
+    before, counts = 0, _compared_counts(job)
     for point in job.points:
         if not point.done:
             with context.computing():  # it reports steps, but not the evaluation after them
-                train_point(point, labels, progress, before)
+                train_point(point, labels, counts, progress, before)
         before += point.config.steps or 0
         progress.advance_to(before)
         progress.checkpoint()
         context.add_curve(point.step, point.figures())
 
 
+def _compared_counts(job: SweepJob) -> dict[int, dict[str, float]]:
+    if job.parameter != "n_clusters" or job.done:
+        return {}
+    return compare_counts(job, [config.n_clusters for config in job.configs], job.configs[0].seed)
+
+
 def train_point(
-    point: SweepPoint, labels: list[str | None], progress: ProgressReporter, before: int
+    point: SweepPoint,
+    labels: list[str | None],
+    counts: dict[int, dict[str, float]],
+    progress: ProgressReporter,
+    before: int,
 ) -> None:
-    """`before` is the number of steps of the earlier points."""
+    """`counts` are figures of numbers of clusters; `before` is the number of steps of the earlier
+    points."""
     job, config = point.job, point.config
     features, neighbors = job.embedding.features(), job.neighbors.ids()
     model, report = train_model(
@@ -71,4 +83,7 @@ def train_point(
     job.storage.write(point.model_key, safetensors.numpy.save(model.tensors()))
     point.evaluated.save(metrics | {"training": training}, assignments)
     value = {job.parameter: getattr(config, job.parameter)}
+    if job.parameter == "n_clusters":
+        count = counts.get(config.n_clusters, {})
+        value |= {name: count.get(name) for name in ("stability", "modularity")}
     save_json(job.storage, point.figures_key, value | asdict(figures))

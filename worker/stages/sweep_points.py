@@ -5,14 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from temi.analysis.choice import (
-    BetaCurve,
-    BetaPoint,
-    SizePoint,
-    choose_beta,
-    choose_n_clusters,
-    doubt,
-)
+from temi.analysis.choice import BetaCurve, BetaPoint, choose_beta, doubt
+from temi.analysis.cluster_count import CountPoint, suggest_counts
 from temi.config import TrainConfig
 from worker.stages.artifacts import load_json
 from worker.stages.evaluation import EvaluationFiles
@@ -94,7 +88,15 @@ def suggest(job: SweepJob, figures: Sequence[dict[str, Any]]) -> float | int | N
     if job.parameter == "beta":
         betas = tuple(BetaPoint(**each) for each in figures)
         return choose_beta(BetaCurve(n_clusters=job.n_clusters, points=betas))
-    return choose_n_clusters([SizePoint(**each) for each in figures])
+    counts = plausible_counts(figures)
+    return counts[0] if counts else None
+
+
+def plausible_counts(figures: Sequence[dict[str, Any]]) -> tuple[int, ...]:
+    """Returns up to three numbers of clusters, the best first."""
+    names = ("n_clusters", "stability", "modularity")
+    known = [each for each in figures if each["stability"] is not None]
+    return suggest_counts([CountPoint(**{name: each[name] for name in names}) for each in known])
 
 
 def kept_points(

@@ -25,7 +25,7 @@ from worker.stages.registration import (
     reference_of,
     write_files,
 )
-from worker.stages.sweep_points import SweepJob, SweepPoint, kept_points, suggest
+from worker.stages.sweep_points import SweepJob, SweepPoint, kept_points, plausible_counts, suggest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,9 @@ def _finish(job: SweepJob, session: Session, suggested: float | None, count: int
     chosen = [each["clustering_id"] for each in points if each[job.parameter] == suggested]
     for clustering in session.scalars(select(Clustering).where(Clustering.id.in_(chosen))):
         set_first(session, clustering)
-    summary = {"parameter": job.parameter, "points": points, "suggested": suggested}
+    summary: dict[str, Any] = {"parameter": job.parameter, "points": points, "suggested": suggested}
+    if job.parameter == "n_clusters":
+        summary["plausible"] = list(plausible_counts(points))
     finish_registration(job.context, session, summary, count)
 
 

@@ -4,7 +4,7 @@ A claim gives the worker a fence number. Each write of a running job names it an
 another worker has claimed the job since, so a worker that lost its lease can do no harm.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -71,7 +71,9 @@ def create_job(
     config: dict[str, Any],
     request: JobOptions | None = None,
     memory_bytes: int | None = None,
+    stages: Sequence[str] | None = None,
 ) -> Job:
+    """`stages` are by default all of the kind."""
     add_tenant(session, tenant)
     job = Job(
         id=new_id("job"),
@@ -80,7 +82,7 @@ def create_job(
         dataset_id=dataset.id,
         dataset_fingerprint=dataset.fingerprint,
         config=config,
-        stages=list(KINDS[kind].stages),
+        stages=list(stages or KINDS[kind].stages),
         priority=request.priority if request else 0,
         webhook_url=request.webhook_url if request else None,
         request_id=current_request_id(),

@@ -10,7 +10,7 @@ from app.core.platform.errors import FieldError, JobTooLarge, TooManyJobs
 from app.core.platform.settings import GiB, Settings
 from app.core.platform.tables import OPEN, Job
 from temi.backbones.catalog import feature_dim
-from temi.config import TrainConfig
+from temi.config import MAX_AUTO_CLUSTERS, TrainConfig
 from temi.training.memory import estimate_memory
 
 # For a model that the catalog does not list: few are wider, and most trainings project anyway.
@@ -41,15 +41,14 @@ def check_memory(job: Job, settings: Settings) -> None:
     most = settings.max_job_bytes
     if job.memory_bytes is None or job.memory_bytes <= most:
         return
-    trainings = job.config["train"]
-    largest = max(
-        trainings if job.kind == "sweep" else [trainings], key=lambda config: config["n_clusters"]
-    )
+    trainings = job.config["train"] if job.kind == "sweep" else [job.config["train"]]
+    # The number is None if it is to be found.
+    clusters = max(training["n_clusters"] or MAX_AUTO_CLUSTERS for training in trainings)
     needed = f"{job.memory_bytes / GiB:.1f} GiB"
     detail = (
         f"The training would take about {needed} of memory ({job.memory_bytes:,} bytes), and a job "
-        f"may take {most / GiB:.1f} GiB (TEMI_MAX_JOB_BYTES): {largest['n_heads']} heads for "
-        f"{largest['n_clusters']} clusters are too many. Use fewer heads or fewer clusters."
+        f"may take {most / GiB:.1f} GiB (TEMI_MAX_JOB_BYTES): the heads for "
+        f"{clusters:,} clusters are too many. Use fewer heads or fewer clusters."
     )
     swept = job.config.get("parameter") == "n_clusters"
     fields = ("n_heads", "values" if swept else "n_clusters")

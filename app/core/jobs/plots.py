@@ -27,8 +27,13 @@ def load_sweep_plot(session: Session, job: Job) -> Drawing:
         values=[values[parameter] for values, _ in points],
         doubt=[doubt(values["conditional_entropy"], count) for values, count in points],
         confidence=[values["mean_probability"] for values, _ in points],
+        stability=[_or_nan(values.get("stability")) for values, _ in points],
         evenness=[exp(-values["size_kl"]) for values, _ in points],
-        accuracy=[nan if (of := values["accuracy"]) is None else of for values, _ in points],
+        accuracy=[_or_nan(values["accuracy"]) for values, _ in points],
         suggested=(job.result or {}).get("suggested"),
     )
     return partial(plot_sweep, figures)
+
+
+def _or_nan(value: float | None) -> float:
+    return nan if value is None else value

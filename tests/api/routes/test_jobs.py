@@ -15,6 +15,22 @@ def _post(client: TestClient, dataset: Json, **changes: Any) -> Any:
     return client.post("/v1/jobs", json={"dataset_id": dataset["id"], "n_clusters": 2} | changes)
 
 
+def test_a_job_without_a_number_of_clusters_finds_it(client: TestClient, dataset: Json) -> None:
+    for body in ({}, {"n_clusters": "auto"}):
+        job = client.post("/v1/jobs", json={"dataset_id": dataset["id"], **body}).json()
+        assert job["config"]["train"]["n_clusters"] is None
+        assert job["progress"]["stages"][:3] == ["embed", "count", "mine"]
+
+
+@pytest.mark.parametrize("number", [1, 25_001, 2.5, "many", "3", None])
+def test_a_wrong_number_of_clusters_is_refused(
+    client: TestClient, dataset: Json, number: object
+) -> None:
+    answer = client.post("/v1/jobs", json={"dataset_id": dataset["id"], "n_clusters": number})
+    assert answer.status_code == 422
+    assert {error["field"] for error in answer.json()["errors"]} == {"n_clusters"}
+
+
 def test_a_job_is_accepted(client: TestClient, dataset: Json) -> None:
     answer = _post(client, dataset, beta=0.7, n_heads=4, steps=20, seed=3)
     assert answer.status_code == 202

@@ -7,9 +7,7 @@ import pytest
 from temi.analysis.choice import (
     BetaCurve,
     BetaPoint,
-    SizePoint,
     choose_beta,
-    choose_n_clusters,
 )
 from temi.errors import TemiError
 
@@ -82,30 +80,3 @@ def test_curves() -> None:
         BetaCurve(n_clusters=100, points=curve.points[::-1])
     with pytest.raises(TemiError, match="two clusters"):
         BetaCurve(n_clusters=1, points=curve.points)
-
-
-def size_point(n_clusters: int, share: float) -> SizePoint:
-    return SizePoint(
-        n_clusters=n_clusters,
-        occupancy_entropy=float(np.log(n_clusters)),
-        conditional_entropy=float(share * np.log(n_clusters)),
-        mean_probability=0.5,
-        size_kl=0.0,
-        loss=0.0,
-    )
-
-
-@pytest.mark.parametrize(
-    ("shares", "expected"),
-    [
-        ({2: 0.0, 3: 0.0, 4: 0.17, 5: 0.07, 6: 0.0, 8: 0.15}, 6),  # six groups
-        ({2: 0.5, 3: 0.4}, None),
-        ({4: 0.0}, 4),
-        ({}, None),
-    ],
-)
-def test_the_largest_number_of_clusters_with_confident_assignments(
-    shares: dict[int, float], expected: int | None
-) -> None:
-    points = [size_point(n_clusters, share) for n_clusters, share in shares.items()]
-    assert choose_n_clusters(points) == expected

@@ -169,6 +169,7 @@ def sweep(**changes: Any) -> SweepFigures:
         "values": [4, 8, 16],
         "doubt": [0.01, 0.05, 0.4],
         "confidence": [0.99, 0.95, 0.6],
+        "stability": [0.9, 0.8, 0.7],
         "evenness": [1.0, 0.9, 0.8],
         "accuracy": [np.nan] * 3,
         "suggested": 8,
@@ -181,7 +182,7 @@ def labels_of(figure: "Figure") -> list[str]:
     return [text.get_text() for text in found.get_texts()]
 
 
-def test_a_sweep_marks_the_suggestion_and_the_limit() -> None:
+def test_a_sweep_marks_the_suggestion() -> None:
     figure = plot_sweep(sweep())
 
     axes = figure.axes[0]
@@ -191,8 +192,8 @@ def test_a_sweep_marks_the_suggestion_and_the_limit() -> None:
     assert labels_of(figure) == [
         "doubt",
         "confidence",
+        "stability",
         "evenness of the sizes",
-        "doubt of 10%",
         "suggested: 8",
     ]
     assert list(np.asarray(axes.get_lines()[-1].get_xdata())) == [8, 8]
@@ -201,7 +202,8 @@ def test_a_sweep_marks_the_suggestion_and_the_limit() -> None:
 
 
 def test_a_sweep_of_betas_with_labels_and_no_suggestion() -> None:
-    changes = {"values": [0.6, 0.7, 0.8], "accuracy": [0.7, 0.8, np.nan], "suggested": None}
+    changes: dict[str, Any] = {"values": [0.6, 0.7, 0.8], "stability": [np.nan] * 3}
+    changes |= {"accuracy": [0.7, 0.8, np.nan], "suggested": None}
     figure = plot_sweep(sweep(parameter="beta", **changes))
 
     assert labels_of(figure) == ["doubt", "confidence", "evenness of the sizes", "accuracy"]
@@ -210,5 +212,5 @@ def test_a_sweep_of_betas_with_labels_and_no_suggestion() -> None:
 
 
 def test_a_sweep_of_one_value() -> None:
-    one = {name: [0.5] for name in ("doubt", "confidence", "evenness", "accuracy")}
+    one = {name: [0.5] for name in ("doubt", "confidence", "stability", "evenness", "accuracy")}
     assert png(plot_sweep(sweep(values=[5], **one, suggested=5))).startswith(b"\x89PNG")

@@ -1,5 +1,6 @@
 """Whole clustering jobs on a tiny backbone."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from app.core.platform.errors import InvalidRequest
-from app.core.platform.tables import Cluster
+from app.core.platform.tables import Cluster, Job
 from app.core.runtime import Runtime
 from tests.conftest import MakeSettings
 from tests.worker.conftest import Claimed
@@ -18,12 +19,14 @@ from tests.worker.job_steps import (
     cluster_job,
     clustering_of,
     curve,
+    log_of,
     reload,
     result_of,
 )
 from tests.worker.tiny import add_dataset
+from worker.jobs import cluster
 from worker.jobs.cluster import run_cluster
-from worker.stages import curves
+from worker.stages import counting, curves
 from worker.stages import resumable as resume
 
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -43,6 +46,47 @@ def test_a_job_ends_with_a_clustering(any_runtime: Runtime, claimed: Claimed) ->
     assert any_runtime.storage.exists(f"{clustering.embedding_folder}/hashes.npy")
     assert [cluster.label for cluster in clusters] == ["cluster 0", "cluster 1", "cluster 2"]
     assert sum(cluster.size for cluster in clusters) == 30
+
+
+def test_the_number_of_clusters_is_found(any_runtime: Runtime, claimed: Claimed) -> None:
+    job = cluster_job(any_runtime, add_dataset(any_runtime, PICTURES), n_clusters="auto", beta=0.7)
+    assert job.config["train"]["n_clusters"] is None
+
+    run_cluster(claimed(any_runtime, job.id))
+
+    done, clustering = reload(any_runtime, job), clustering_of(any_runtime, job)
+    assert set(done.timings) == {"embed", "count", "mine", "train", "evaluate"}
+    assert done.config == cluster_config(any_runtime, job, n_clusters=3, beta=0.7)
+    assert clustering.n_clusters == 3
+    assert clustering.metrics["count"]["suggested"] == [3]
+    assert [point["n_clusters"] for point in clustering.metrics["count"]["points"]] == [2, 3]
+    assert "Found 3 clusters." in log_of(any_runtime, job)
+
+
+def test_a_found_number_survives_a_crash(
+    runtime: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = cluster_job(runtime, add_dataset(runtime, PICTURES), n_clusters="auto")
+    context = claimed(runtime, job.id)
+
+    def crash(*_args: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cluster, "mine_pairs", crash)
+        with pytest.raises(KeyboardInterrupt):
+            run_cluster(context)
+    monkeypatch.setattr(counting, "estimate_cluster_count", crash)  # it is not called again
+
+    run_cluster(replace(context, job=reload(runtime, job)))
+
+    assert clustering_of(runtime, job).n_clusters == 3
+
+
+def cluster_config(runtime: Runtime, job: Job, **changes: Any) -> dict[str, Any]:
+    """The configuration of a job with these settings on the same dataset."""
+    assert job.dataset_id is not None
+    return cluster_job(runtime, job.dataset_id, **changes).config
 
 
 def test_training_draws_its_curves(runtime: Runtime, claimed: Claimed) -> None:

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fingerprint, isArchive, pick, suggestedGroups, suggestedName, type PickedFile } from "./files";
+import { fingerprint, isArchive, pick, suggestedName, type PickedFile } from "./files";
 
 const picked = (path: string, content = "x", lastModified = 1): PickedFile => ({
   path,
@@ -31,10 +31,6 @@ test("an archive inside a folder does not count as one", () => {
 test("names are suggested from the common folder", () => {
   expect(suggestedName(["trip/a.jpg", "trip/day 2/b.jpg"])).toBe("trip");
   expect(suggestedName(["a.jpg", "trip/b.jpg"])).toMatch(/^Photos of/);
-});
-
-test("groups are suggested between 2 and 100", () => {
-  expect([0, 3, 200, 1500, 1e6].map(suggestedGroups)).toEqual([10, 2, 10, 27, 100]);
 });
 
 test("the fingerprint depends on paths, sizes and times", () => {

@@ -55,12 +55,6 @@ export function suggestedName(paths: string[]): string {
   return `Photos of ${new Date().toLocaleDateString(undefined, { dateStyle: "medium" })}`;
 }
 
-/** Rather many small groups than few large ones: merging is one click, splitting takes a look. */
-export function suggestedGroups(photos: number): number {
-  if (!photos) return 10;
-  return Math.max(2, Math.min(100, Math.round(Math.sqrt(photos / 2))));
-}
-
 /** The same for the same files: paths, sizes and times, not the content, which may be terabytes. */
 export function fingerprint(files: PickedFile[]): string {
   const text = files.map(({ path, file }) => `${path}\0${file.size}\0${file.lastModified}`).join("\n");

@@ -14,6 +14,7 @@ const KINDS: Record<Job["kind"], string> = {
 const STAGES: Record<string, string> = {
   ingest: "Read the photos",
   embed: "Compute features",
+  count: "Find the number of groups",
   mine: "Find neighbors",
   train: "Train",
   finetune: "Fine-tune",
@@ -23,7 +24,7 @@ const STAGES: Record<string, string> = {
   project: "Arrange in two dimensions",
   export: "Write the file",
 };
-const UNITS: Record<string, [string, string]> = { train: ["step", "steps"], finetune: ["step", "steps"], sweep: ["step", "steps"], project: ["step", "steps"] };
+const UNITS: Record<string, [string, string]> = { count: ["number", "numbers"], train: ["step", "steps"], finetune: ["step", "steps"], sweep: ["step", "steps"], project: ["step", "steps"] };
 
 export function kindName(job: Job): string {
   const groups = trainConfig(job).n_clusters;

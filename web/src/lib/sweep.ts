@@ -8,6 +8,7 @@ export interface SweepPoint {
   confidence: number; // mean probability of the chosen group
   doubt: number; // entropy per photo as a share of the highest possible
   even: number; // as even as so many groups of equal size
+  stability: number | null; // agreement of groupings of random parts; only for numbers of groups
   accuracy: number | null;
   clusteringId: string | null; // kept by the sweep
 }
@@ -16,6 +17,7 @@ export interface Sweep {
   parameter: "beta" | "n_clusters";
   points: SweepPoint[];
   suggested: number | null;
+  plausible: number[]; // coarser or finer numbers of groups
   finished: boolean;
 }
 
@@ -33,6 +35,7 @@ export function readSweep(job: Job, curve: JobCurvePoint[]): Sweep {
     parameter,
     points: figures.map((one) => toPoint(one, parameter, groups)),
     suggested: typeof suggested === "number" ? suggested : null,
+    plausible: Array.isArray(job.result?.plausible) ? (job.result.plausible as number[]) : [],
     finished: Array.isArray(result),
   };
 }
@@ -46,12 +49,15 @@ function toPoint(figures: Figures, parameter: string, groupsOfSweep: number): Sw
     confidence: Number(figures.mean_probability),
     doubt: Number(figures.conditional_entropy) / highest,
     even: Math.exp(highest - Number(figures.size_kl)),
+    stability: typeof figures.stability === "number" ? figures.stability : null,
     accuracy: typeof figures.accuracy === "number" ? figures.accuracy : null,
     clusteringId: typeof figures.clustering_id === "string" ? figures.clustering_id : null,
   };
 }
 
 export function sweepSeries(points: SweepPoint[]): Series[] {
+  const stable = points.flatMap(({ value, stability }) => (stability === null ? [] : [{ x: value, y: stability }]));
+  if (stable.length) return [{ name: "stability", kind: "main", points: stable }];
   return [
     { name: "confidence", kind: "main", points: points.map(({ value, confidence }) => ({ x: value, y: confidence })) },
     { name: "doubt", kind: "second", points: points.map(({ value, doubt }) => ({ x: value, y: doubt })) },
@@ -66,6 +72,6 @@ export function advice(sweep: Sweep): string {
       : `Suggested: beta ${suggested}, the lowest from which on the doubt stays low.`;
   }
   return suggested === null
-    ? "No number is suggested: the doubt is above 10 % for each of them. Try smaller numbers, or choose one whose groups you can name."
-    : `Suggested: ${suggested} groups, the largest number with a doubt of at most 10 %. With more, several groups would show the same.`;
+    ? "No number is suggested: there are too few photos, or they form no groups. Choose the number whose groups you can name."
+    : `Suggested: ${suggested} groups, which are stable and separate similar photos the least. The plausible numbers are coarser or finer groups.`;
 }

@@ -23,7 +23,7 @@ export type IntakeStatus = "sending" | "interrupted" | "reading" | "starting" | 
 export interface Wanted {
   name: string;
   dataset?: { id: string; name: string }; // adds to it
-  groups: number | null;
+  groups: Plan["groups"];
   labels: Plan["labels"];
 }
 

@@ -6,7 +6,7 @@ export interface Plan {
   name: string; // of the dataset
   datasetId: string | null; // null until a new one exists
   adds: boolean; // photos for a dataset that exists
-  groups: number | null; // null: only upload
+  groups: number | "auto" | null; // auto: the service finds it; null: only upload
   labels: "none" | "folder" | "manifest";
   fingerprint: string;
   files: number;

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 from sqlalchemy.orm import Session
 
 from app.core.datasets.rows import get_dataset
@@ -53,6 +53,22 @@ ExcludedDuplicates = Annotated[
         description="Duplicates to leave out of training; they are still assigned to clusters. "
         "`near` also leaves out exact ones."
     ),
+]
+ClusterCount = Annotated[int, Field(ge=2, le=MAX_CLUSTERS)]
+
+
+def _check_cluster_count(value: object) -> object:
+    if value == training.AUTO_CLUSTERS:
+        return value
+    if isinstance(value, int | float) and 2 <= value <= MAX_CLUSTERS and value == int(value):
+        return int(value)
+    raise ValueError(f"must be a whole number from 2 to {MAX_CLUSTERS:,}, or `auto`")
+
+
+# Validated as one: the errors of a union name its members, not the field.
+ClusterCountOrAuto = Annotated[
+    int | Literal["auto"],
+    PlainValidator(_check_cluster_count, json_schema_input_type=ClusterCount | Literal["auto"]),
 ]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 HeadCount = Annotated[

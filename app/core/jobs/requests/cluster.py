@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 
+from app.core.jobs.kinds import COUNT_STAGE, KINDS
 from app.core.jobs.lifecycle import create_job
 from app.core.jobs.limits import training_memory
 from app.core.jobs.requests import base
@@ -13,14 +14,14 @@ from app.core.jobs.requests.training import (
     check_steps,
     config_settings,
     count_training_images,
-    refusing_invalid_config,
+    resolve_training,
 )
 from app.core.models import check_name, slug
 from app.core.models.backbones import check_usable_backbone
 from app.core.platform.settings import Settings
-from app.core.platform.tables import Job
+from app.core.platform.tables import Dataset, Job
 from temi.backbones.catalog import DEFAULT_BACKBONE
-from temi.config import TrainConfig
+from temi.config import AUTO_CLUSTERS, MAX_AUTO_CLUSTERS, TrainConfig
 
 
 class ClusterCreate(base.JobCreateBase):
@@ -36,7 +37,12 @@ class ClusterCreate(base.JobCreateBase):
 
     kind: Literal["cluster"] = "cluster"
     dataset_id: base.DatasetId
-    n_clusters: int = Field(ge=2, le=base.MAX_CLUSTERS, description="Number of clusters.")
+    n_clusters: base.ClusterCountOrAuto = Field(
+        default="auto",
+        description="Number of clusters. `auto` finds it: numbers up to "
+        f"{MAX_AUTO_CLUSTERS} are compared by how stable their clusters are, and the clustering's "
+        "`metrics.count` has the figures of each and up to three plausible numbers.",
+    )
     model_name: base.ModelName = None
     backbone: base.Backbone = DEFAULT_BACKBONE
     precision: base.Precision = "float32"
@@ -62,13 +68,16 @@ class ClusterCreate(base.JobCreateBase):
         dataset = base.get_ready_dataset(session, tenant, self.dataset_id)
         name = check_name(self.model_name) if self.model_name else slug(dataset.name)
         n_images = count_training_images(session, dataset, self.exclude_duplicates)
-        train = self._train_config(n_images)
+        auto = self.n_clusters == AUTO_CLUSTERS
+        # The checks and the memory of `auto` are those of the most clusters that it may find.
+        most = min(MAX_AUTO_CLUSTERS, n_images) if auto else self.n_clusters
+        largest = self._train_config(most, n_images)
         config = {
             "model_name": name,
             "backbone": self.backbone,
             "precision": self.precision,
             "exclude_duplicates": self.exclude_duplicates,
-            "train": train,
+            "train": self._open_config() if auto else largest,
         }
         return create_job(
             session,
@@ -77,13 +86,28 @@ class ClusterCreate(base.JobCreateBase):
             dataset=dataset,
             config=config,
             request=self,
-            memory_bytes=training_memory([train], n_images, self.backbone),
+            memory_bytes=training_memory([largest], n_images, self.backbone),
+            stages=[name for name in KINDS[self.kind].stages if auto or name != COUNT_STAGE],
         )
 
-    def _train_config(self, n_images: int) -> dict[str, Any]:
+    def _train_config(self, n_clusters: int | str, n_images: int) -> dict[str, Any]:
         check_neighbor_count(self.n_neighbors, n_images)
-        with refusing_invalid_config():
-            given = config_settings(self, TrainConfig)
-            config = TrainConfig.for_recipe(self.recipe, **given).resolve(n_images)
-        check_steps(config.steps, self.epochs)
-        return config.as_dict()
+        given = config_settings(self, TrainConfig) | {"n_clusters": n_clusters}
+        train = resolve_training(self.recipe, given, n_images)
+        check_steps(train["steps"], self.epochs)
+        return train
+
+    def _open_config(self) -> dict[str, Any]:
+        """The settings that were given; the stage `count` chooses the others."""
+        given = config_settings(self, TrainConfig)
+        return given | {"n_clusters": None, "recipe": self.recipe}
+
+
+def close_config(
+    session: Session, job: Job, n_clusters: int, exclude_duplicates: str
+) -> dict[str, Any]:
+    """Returns the configuration of a job with `auto` whose number of clusters was found."""
+    dataset = session.get_one(Dataset, job.dataset_id)
+    n_images = count_training_images(session, dataset, exclude_duplicates)
+    given = job.config["train"] | {"n_clusters": n_clusters}
+    return job.config | {"train": resolve_training(given.pop("recipe"), given, n_images)}

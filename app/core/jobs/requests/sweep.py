@@ -13,7 +13,7 @@ from app.core.jobs.requests.training import (
     check_neighbor_count,
     config_settings,
     count_training_images,
-    refusing_invalid_config,
+    resolve_training,
 )
 from app.core.models import check_name, slug
 from app.core.models.backbones import check_usable_backbone
@@ -57,8 +57,8 @@ class SweepCreate(base.JobCreateBase):
     values: list[float] | None = Field(
         default=None, min_length=1, max_length=20, description="By default a grid."
     )
-    n_clusters: int | None = Field(
-        default=None, ge=2, le=base.MAX_CLUSTERS, description="Required for a sweep over `beta`."
+    n_clusters: base.ClusterCount | None = Field(
+        default=None, description="Required for a sweep over `beta`."
     )
     model_name: base.ModelName = None
     backbone: base.Backbone = DEFAULT_BACKBONE
@@ -126,7 +126,6 @@ class SweepCreate(base.JobCreateBase):
 
     def _train_config(self, value: float, n_images: int) -> dict[str, Any]:
         given = config_settings(self, TrainConfig) | {self.parameter: value}
-        if self.select is None:
+        if self.parameter == "beta" and self.select is None:
             given["select"] = "lowest_loss"  # a consensus hides how confident the heads are
-        with refusing_invalid_config():
-            return TrainConfig.for_recipe("default", **given).resolve(n_images).as_dict()
+        return resolve_training("default", given, n_images)

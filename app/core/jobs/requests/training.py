@@ -1,6 +1,6 @@
 """Checks and settings that the requests for a training share."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
@@ -32,6 +32,12 @@ def refusing_invalid_config() -> Iterator[None]:
         yield
     except InvalidConfig as error:
         raise InvalidRequest.field(error.field, error.message) from error
+
+
+def resolve_training(recipe: str, settings: Mapping[str, Any], n_images: int) -> dict[str, Any]:
+    """Returns the settings with every open one chosen for this many images."""
+    with refusing_invalid_config():
+        return TrainConfig.for_recipe(recipe, **settings).resolve(n_images).as_dict()
 
 
 def check_steps(steps: int | None, epochs: int | None) -> None:
