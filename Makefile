@@ -21,7 +21,7 @@ WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f \
 	! -name openapi.json ! -name schema.d.ts ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help install web demo run test test-busy chaos clients test-servers check bench format wheel screenshots clean
+.PHONY: help install web demo run test test-busy chaos clients test-servers check quality bench format wheel screenshots clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -98,6 +98,9 @@ check: $(DEV) $(WEB_PACKAGES) ## Lint, types, import arrows
 	$(BIN)/python -m tests.web.openapi web/openapi.json
 	web/with-node npm run --silent types
 	web/with-node npm run --silent check
+
+quality: $(DEV) ## Compare the clusters with those of rivals; QUALITY="--quick", "--images photos.zip" (under 40 minutes)
+	$(BIN)/python -m benchmarks.quality $(QUALITY)
 
 bench: $(DEV) ## Measure this machine and every stage on it (under 20 minutes)
 	$(BIN)/python -m benchmarks.run

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-METHODS = ("kmeans", "scan", "pmi", "wpmi", "temi")
+METHODS = ("k-means", "SCAN", "PMI", "WPMI", "TEMI")
 COLORS = ("#9aa5b1", "#c9a227", "#6aa3d5", "#3d7ab8", "#d1495b")
 Figures = dict[str, Any]
 
