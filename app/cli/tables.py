@@ -39,7 +39,7 @@ def print_metrics(clustering: Clustering) -> None:
 def describe_count(count: Mapping[str, Any]) -> str:
     """Tells why a number of clusters was chosen; `count` is that of a clustering's metrics."""
     if not count["suggested"]:
-        return "The images form no stable groups; 2 clusters were made."
+        return "The images are too few, or form no stable groups: 2 clusters were made."
     best, *others = count["suggested"]
     stability = next(each["stability"] for each in count["points"] if each["n_clusters"] == best)
     also = f"; {' and '.join(map(str, others))} would be plausible, too" if others else ""

@@ -140,7 +140,7 @@ def _sample(
     if len(features) > SAMPLE:
         chosen = np.sort(generator.choice(len(features), SAMPLE, replace=False))
         features = np.asarray(features[chosen])
-    k = min(GRAPH_NEIGHBORS, len(features) - 1)
+    k = min(GRAPH_NEIGHBORS, max(1, len(features) // 4))  # few images: stay within a group
     neighbors = mine_neighbors(features, k).ids
     rows = smooth(features, neighbors, k).rows
     zeros = np.zeros(rows.shape[1], dtype=np.float32)  # the rows are centered

@@ -52,7 +52,7 @@ def test_every_command_has_help(command: list[str]) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ["cluster", "."],  # no --clusters
+        ["cluster", ".", "--clusters", "many"],
         ["cluster", ".", "--clusters", "1"],
         ["cluster", "no-such-folder", "--clusters", "2"],
         ["cluster", __file__, "--clusters", "2", "--local"],

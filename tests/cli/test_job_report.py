@@ -46,7 +46,7 @@ def test_an_ingest_job(live: Live, temi: Temi, tmp_path: Path) -> None:
     assert f"dataset\t{dataset.id}, named photos" in done.stdout
     assert "1 images could not be read" in done.stderr
     assert f"temi datasets issues {dataset.id}\n" in done.stderr
-    assert f"temi jobs start cluster {dataset.id} --clusters 10 --wait\n" in done.stderr
+    assert f"temi jobs start cluster {dataset.id} --wait\n" in done.stderr
 
 
 def test_an_export_job(live: Live, temi: Temi, clustering: Clustering) -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from app.core.platform.resources import Resource
 
-COUNT_STAGE = "count"  # only of a clustering whose number of clusters is to be found
+COUNT_STAGE = "count"  # after embed, only in a clustering whose number of clusters is to be found
 
 KindName = Literal["ingest", "cluster", "sweep", "finetune", "predict", "map", "export"]
 
@@ -19,14 +19,14 @@ KindName = Literal["ingest", "cluster", "sweep", "finetune", "predict", "map", "
 class JobKind:
     name: KindName
     resource: Resource  # `gpu` jobs use the CPU on a machine without a GPU
-    stages: tuple[str, ...]  # a job may leave out some
+    stages: tuple[str, ...]
 
 
 KINDS: dict[str, JobKind] = {
     kind.name: kind
     for kind in (
         JobKind("ingest", "cpu", ("ingest",)),
-        JobKind("cluster", "gpu", ("embed", COUNT_STAGE, "mine", "train", "evaluate", "register")),
+        JobKind("cluster", "gpu", ("embed", "mine", "train", "evaluate", "register")),
         JobKind("sweep", "gpu", ("embed", "mine", "sweep", "register")),
         JobKind("finetune", "gpu", ("embed", "mine", "finetune", "evaluate", "register")),
         JobKind("predict", "gpu", ("embed", "evaluate", "register")),

@@ -24,6 +24,11 @@ def random_centers(n: int, dim: int = 24) -> npt.NDArray[np.floating]:
     return 4 * np.random.default_rng(n).standard_normal((n, dim))
 
 
+@pytest.mark.parametrize("of_each", [4, 6])
+def test_two_groups_of_few_images(of_each: int) -> None:
+    assert estimate_cluster_count(groups(random_centers(2), of_each)).suggested == (2,)
+
+
 @pytest.mark.parametrize("n", [3, 6, 11])
 def test_separate_groups_are_counted(n: int) -> None:
     estimate = estimate_cluster_count(groups(random_centers(n)))

@@ -20,7 +20,7 @@ def total(n_images: int = 100_000, dim: int = 1280, **settings: Any) -> int:
     "case",
     [
         {"n_images": 2_000, "dim": 1280, "n_clusters": 10},
-        {"n_images": 100_000, "dim": 64, "n_clusters": 100},
+        {"n_images": 40_000, "dim": 64, "n_clusters": 100},
         {"n_images": 8_000, "dim": 256, "n_clusters": 8_000, "n_heads": 6},
         {"n_images": 3_000, "dim": 1024, "n_clusters": 100, "recipe": "paper", "steps": 5},
     ],

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 from sqlalchemy.orm import Session
 
 from app.core.datasets.rows import get_dataset
@@ -68,7 +68,16 @@ def _check_cluster_count(value: object) -> object:
 # Validated as one: the errors of a union name its members, not the field.
 ClusterCountOrAuto = Annotated[
     int | Literal["auto"],
-    PlainValidator(_check_cluster_count, json_schema_input_type=ClusterCount | Literal["auto"]),
+    PlainValidator(_check_cluster_count),
+    # An enum: generated clients refuse numbers if the other type is a constant.
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 2, "maximum": MAX_CLUSTERS},
+                {"type": "string", "enum": [training.AUTO_CLUSTERS]},
+            ]
+        }
+    ),
 ]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 HeadCount = Annotated[

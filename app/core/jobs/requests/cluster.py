@@ -1,5 +1,6 @@
 """The request for a clustering."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -87,7 +88,7 @@ class ClusterCreate(base.JobCreateBase):
             config=config,
             request=self,
             memory_bytes=training_memory([largest], n_images, self.backbone),
-            stages=[name for name in KINDS[self.kind].stages if auto or name != COUNT_STAGE],
+            stages=_with_count(KINDS[self.kind].stages) if auto else None,
         )
 
     def _train_config(self, n_clusters: int | str, n_images: int) -> dict[str, Any]:
@@ -101,6 +102,11 @@ class ClusterCreate(base.JobCreateBase):
         """The settings that were given; the stage `count` chooses the others."""
         given = config_settings(self, TrainConfig)
         return given | {"n_clusters": None, "recipe": self.recipe}
+
+
+def _with_count(stages: Sequence[str]) -> list[str]:
+    embed, *others = stages
+    return [embed, COUNT_STAGE, *others]
 
 
 def close_config(
