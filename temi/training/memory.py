@@ -20,7 +20,7 @@ _TRAINED_COPIES = 4
 # A checkpoint is gathered over all heads, cloned, and written as one file.
 _CHECKPOINT_COPIES = 3 * _TRAINED_COPIES
 # Logits, probabilities and the tensors saved for the backward pass, of one group's student.
-_ACTIVATIONS = 6
+_ACTIVATIONS = 8
 _GROUP_HEADS = 2  # heads per group on a CPU
 _PARALLEL_GROUPS = 4  # one per core; machines with more cores use more than the estimate
 _BYTES_PER_ROW = 64  # the sampled pairs of an epoch
