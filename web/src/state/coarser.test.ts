@@ -18,17 +18,19 @@ beforeEach(() => {
   view = new CoarserView("cl_1");
 });
 
-it("ignores the answers to older questions", async () => {
-  const answers: ((found: Hierarchy) => void)[] = [];
-  ask.mockImplementation(() => new Promise((resolve) => void answers.push(resolve)));
-  const [first, second] = [view.load(5), view.load(3)];
-  expect(view.settled).toBe(false);
-  answers[1]?.(answer(3));
-  await second;
+it("asks one question at a time, then the latest, and ignores older answers", async () => {
+  const answers: (() => void)[] = [];
+  ask.mockImplementation((_, level) => new Promise((resolve) => void answers.push(() => resolve(answer(level)))));
+  const done = view.load(5);
+  void view.load(4);
+  void view.load(3);
+  expect([ask.mock.calls.length, view.settled]).toEqual([1, false]);
+  answers[0]?.();
+  await vi.waitFor(() => expect(ask).toHaveBeenCalledTimes(2));
+  expect([ask.mock.calls[1]?.[1], view.groups]).toEqual([3, null]);
+  answers[1]?.();
+  await done;
   expect([view.groups?.length, view.settled]).toEqual([3, true]);
-  answers[0]?.(answer(5));
-  await first;
-  expect(view.groups?.length).toBe(3);
 });
 
 it("keeps the sections until the next answer, and ends with none", async () => {
