@@ -1,5 +1,6 @@
 """`temi clusterings`, without the operations that edit one."""
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated, Literal
 
@@ -24,6 +25,7 @@ from app.cli.output import (
     print_item,
     print_json,
     print_rows,
+    print_table,
     write_bytes,
 )
 from app.cli.seen_revisions import remember_revision, seen_revision
@@ -149,6 +151,43 @@ def list_similar(
             [">cluster", "label", ">images", ">similarity"],
             lambda c: (c.cluster_id, c.label, c.size, f"{c.similarity:.3f}"),
         )
+
+
+@app.command("hierarchy")
+def show_hierarchy(
+    ctx: typer.Context,
+    clustering_id: ClusteringId,
+    groups: Annotated[int, typer.Option(min=1, max=1000, help="Number of groups.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show the clusters in fewer groups of similar ones, and the commands that merge each group."""
+    with connect(ctx) as client:
+        _remember_first(client, clustering_id)
+        found = client.hierarchy(clustering_id, groups)
+    if as_json:
+        return print_item(found, as_json, f"Groups of {clustering_id}")
+    print_table(
+        f"{found.n_groups} groups of {clustering_id}",
+        ["label", ">images", ">clusters", "cluster ids"],
+        (
+            (group.label, group.size, len(group.cluster_ids), _numbers(group.cluster_ids, ", "))
+            for group in found.groups
+        ),
+    )
+    commands = [
+        f"temi clusterings merge {clustering_id} {_numbers(ids)} --into {ids[0]}"
+        for ids in (group.cluster_ids for group in found.groups)
+        if len(ids) > 1
+    ]
+    if commands:
+        notices.print("To make each group one cluster:")
+    for command in commands:
+        notices.print(f"  {command}", markup=False, soft_wrap=True)
+    return None
+
+
+def _numbers(cluster_ids: Sequence[int], between: str = " ") -> str:
+    return between.join(str(number) for number in cluster_ids)
 
 
 @app.command("assignments")

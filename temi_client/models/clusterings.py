@@ -83,6 +83,21 @@ class SimilarClusters(ApiModel):
     data: list[SimilarCluster]
 
 
+class ClusterGroup(ApiModel):
+    cluster_ids: list[int]  # those that a person has named first, then the largest first
+    size: int
+    label: str  # of the first
+
+
+class Hierarchy(ApiModel):
+    """The clusters of a clustering in fewer groups, largest first."""
+
+    revision: int
+    n_groups: int
+    groups: list[ClusterGroup]
+    costs: list[float] = Field(default_factory=list)  # of each merge, from clusters to one group
+
+
 class Histogram(ApiModel):
     edges: list[float]  # one more than counts
     counts: list[int]

@@ -10,6 +10,7 @@ from temi_client.models.clusterings import (
     Assignment,
     Cluster,
     Clustering,
+    Hierarchy,
     Operation,
     RankedImage,
     Selection,
@@ -77,6 +78,11 @@ class ClusteringMethods(Resource):
         """Returns the other clusters, most similar first."""
         path = f"{_cluster(clustering_id, cluster_id)}/similar"
         return self._get(SimilarClusters, path, limit=limit)
+
+    def hierarchy(self, clustering_id: str, n_groups: int) -> Hierarchy:
+        """Returns the clusters in so many groups of similar ones. Changes nothing:
+        `merge_clusters` makes a group one cluster."""
+        return self._get(Hierarchy, f"{_path(clustering_id)}/hierarchy", n_groups=n_groups)
 
     def assignments(
         self,

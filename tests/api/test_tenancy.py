@@ -53,6 +53,7 @@ _REQUESTS: dict[Operation, dict[str, Any]] = {
     ("POST", "/v1/clusterings/{clustering_id}/clusters/{cluster_id}:preview-split"): {
         "json": {"parts": 2, "seed": 0}
     },
+    ("GET", "/v1/clusterings/{clustering_id}/hierarchy"): {"params": {"n_groups": 1}},
     ("PUT", "/v1/models/{name}/aliases/{alias}"): {"json": {"version": 1}},
     ("GET", "/v1/models/{name}:compare"): {"params": {"left": 1, "right": 1}},
     ("POST", "/v1/models/{name}:predict"): {"files": _PHOTO},

@@ -215,6 +215,14 @@ def test_clusterings(temi: Temi, clustering: Clustering, tmp_path: Path) -> None
     nearest = as_json(temi("clusterings", "images", at, 0, "--similar-to", one, "--json"))
     assert [image["similarity"] for image in nearest] == [0.984808, 0.984808]
     assert "cluster 1" in temi("clusterings", "similar", at, 0).stdout
+    joined = temi("clusterings", "hierarchy", at, "--groups", 1)
+    assert joined.stdout.splitlines()[1].split("\t") == ["cluster 0", "4", "2", "0, 1"]
+    assert f"  temi clusterings merge {at} 0 1 --into 0" in joined.stderr.splitlines()
+    apart = temi("clusterings", "hierarchy", at, "--groups", 2)
+    assert len(apart.stdout.splitlines()) == 3
+    assert "merge" not in apart.stderr
+    (cost,) = as_json(temi("clusterings", "hierarchy", at, "--groups", 2, "--json"))["costs"]
+    assert cost > 0
     assert len(as_json(temi("clusterings", "assignments", at, "--cluster", 1, "--json"))) == 2
     both = ["--cluster", 1, "--other", at, "--other-cluster"]
     for other_cluster, count in ((1, 2), (0, 0)):

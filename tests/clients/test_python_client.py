@@ -120,6 +120,7 @@ def _known(live: Live) -> dict[str, Any]:
             "dataset_id": dataset.id,
             "clustering_id": clustering.id,
             "cluster_id": 0,
+            "n_groups": 1,
             "image_id": next(client.images(dataset.id)).id,
             "job_id": next(job.id for job in client.jobs() if job.kind == "ingest"),
             "export_id": "exp_1",

@@ -43,6 +43,7 @@ VIEWS = {
     "new clustering": View("{dataset}?new=1", "dialog", ""),
     "job": View("/jobs/{job}", "link", "Open the groups"),
     "groups": View("{clustering}", "gridcell", ""),
+    "groups in sections": View("{clustering}?groups=3", "rowheader", ""),
     "group": View("{clustering}/groups/0", "option", "jpg"),
     "excluded": View("{clustering}/excluded", "heading", "xcluded"),
     "compare": View("{clustering}/compare?a=0&b=1", "option", "jpg"),

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from temi_client import Cluster, TemiClient
 from tests.waiting import wait_until
-from tests.web.browser import Visits
+from tests.web.browser import Visits, violations
 from tests.web.conftest import Made
 
 
@@ -103,6 +103,53 @@ def test_order_and_filter_are_in_the_address(visits: Visits, edited: Made) -> No
     sent.get_by_label("Filter by name").fill("")
     sent.get_by_label("Order").select_option(label="Similar to a group")
     expect(sent.get_by_role("gridcell").nth(1)).to_contain_text("% similar")
+
+
+def test_groups_in_sections_are_merged_and_the_merge_undone(
+    visits: Visits, api: TemiClient, edited: Made
+) -> None:
+    page = visits.open(edited.view())
+    slider = page.get_by_role("slider", name="Show as groups")
+    expect(slider).to_have_value("6")
+    slider.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowLeft")
+    headings = page.get_by_role("rowheader")
+    expect(headings).to_have_count(3)
+    expect(page).to_have_url(re.compile(r"[?&]groups=3$"))
+    assert violations(page) == []
+
+    groups = api.hierarchy(edited.clustering_id, 3).groups
+    for heading, group in zip(headings.all(), groups, strict=True):
+        expect(heading.get_by_role("heading", name=group.label, exact=True)).to_be_visible()
+    joined = next(group for group in groups if len(group.cluster_ids) > 1)
+    count = len(joined.cluster_ids)
+    heading = headings.filter(has=page.get_by_role("heading", name=joined.label, exact=True))
+    expect(heading).to_contain_text(f"{count} groups, {joined.size} photos")
+    sent = visits.open(page.url.split("/", 3)[3])
+    expect(sent.get_by_role("rowheader")).to_have_count(3)
+
+    heading.get_by_text(f"Merge these {count}").click()
+    expect(page.get_by_role("gridcell")).to_have_count(7 - count)
+    expect(page.get_by_role("grid", name="Groups")).to_be_focused()
+    wait_until(lambda: len(saved(api, edited)) == 7 - count, pause=0.2)
+    assert saved(api, edited)[joined.label].size == joined.size
+    page.get_by_role("status").get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("gridcell")).to_have_count(6)
+    wait_until(lambda: len(saved(api, edited)) == 6, pause=0.2)
+
+
+def test_sections_without_shown_groups_are_left_out(visits: Visits, edited: Made) -> None:
+    page = visits.open(edited.view("?groups=4"))
+    expect(page.get_by_role("rowheader")).to_have_count(4)
+    page.get_by_label("Filter by name").fill("cluster 3")
+    expect(page.get_by_role("rowheader")).to_have_count(1)
+    expect(page.get_by_role("rowheader")).to_contain_text("1 group,")
+    expect(page.get_by_text("Merge these")).to_have_count(0)
+    page.get_by_label("Filter by name").fill("")
+    page.get_by_role("slider", name="Show as groups").press("End")
+    expect(page.get_by_role("rowheader")).to_have_count(0)
+    expect(page).not_to_have_url(re.compile("groups="))
 
 
 def test_another_browser_sees_the_edit(visits: Visits, edited: Made) -> None:

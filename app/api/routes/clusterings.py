@@ -21,6 +21,7 @@ from app.api.http.pagination import ListingDep, PageCursorsDep, RankedListingDep
 from app.core.clusterings import deletion, queries, splitting
 from app.core.clusterings import rows as clusterings
 from app.core.clusterings import statistics as cluster_statistics
+from app.core.clusterings.hierarchy import MAX_CLUSTERS, group_clusters
 from app.core.clusterings.similarity import (
     SimilarImages,
     images_by_similarity,
@@ -282,6 +283,32 @@ def find_similar_clusters(
     the features of the clustering are no longer stored."""
     found = similar_clusters(runtime.db, runtime.storage, tenant, clustering_id, cluster_id, limit)
     return schemas.SimilarClusters.of(found)
+
+
+@router.get(
+    "/{clustering_id}/hierarchy",
+    responses=responses(404, 409, 422, 429),
+    summary="Group the clusters of a clustering",
+)
+def read_hierarchy(
+    runtime: RuntimeDep,
+    tenant: TenantDep,
+    clustering_id: ClusteringId,
+    n_groups: Annotated[
+        int,
+        Query(
+            ge=1,
+            le=MAX_CLUSTERS,
+            description="Number of groups; at most the number of clusters with images.",
+        ),
+    ],
+) -> schemas.Hierarchy:
+    """A coarser view without a new training: the most similar clusters are joined step by step, by
+    Ward's criterion on their mean features and sizes. Groups of fewer are unions of groups of more.
+    Clusters without images are left out. Changes nothing. Fails with `features_missing` if the
+    features of the clustering are no longer stored."""
+    found = group_clusters(runtime.db, runtime.storage, tenant, clustering_id, n_groups)
+    return schemas.Hierarchy.of(found)
 
 
 @router.get(

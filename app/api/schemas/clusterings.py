@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from app.api.schemas.common import shown_fields
 from app.api.schemas.models import ModelRef
-from app.core.clusterings import rows, similarity, splitting
+from app.core.clusterings import hierarchy, rows, similarity, splitting
 from app.core.clusterings import statistics as cluster_statistics
 from app.core.platform import tables
 
@@ -124,6 +124,33 @@ class SimilarClusters(BaseModel):
     def of(cls, found: similarity.SimilarClusters) -> "SimilarClusters":
         data = [SimilarCluster(**cluster._asdict()) for cluster in found.clusters]
         return cls(revision=found.revision, data=data)
+
+
+class ClusterGroup(BaseModel):
+    cluster_ids: list[int] = Field(
+        description="Those that a person has named first, then the largest first. The operation "
+        "`merge` with the first as `into` makes them one cluster with this label."
+    )
+    size: int = Field(description="Images of all these clusters.")
+    label: str = Field(description="Label of the first cluster.")
+
+
+class Hierarchy(BaseModel):
+    """The clusters of a clustering in fewer groups."""
+
+    revision: int
+    n_groups: int
+    groups: list[ClusterGroup] = Field(description="Largest first.")
+    costs: list[float] = Field(
+        description="Cost of each merge, from single clusters to one group: a large step marks "
+        "groups that differ. The first ones, as many as there are clusters less `n_groups`, made "
+        "these groups."
+    )
+
+    @classmethod
+    def of(cls, found: hierarchy.Hierarchy) -> "Hierarchy":
+        groups = [ClusterGroup(**group._asdict()) for group in found.groups]
+        return cls(revision=found.revision, n_groups=len(groups), groups=groups, costs=found.costs)
 
 
 class Assignment(BaseModel):

@@ -76,6 +76,14 @@ class Centers:
         return dict(zip(self.cluster_ids.tolist(), cosines, strict=True))
 
 
+class CenterChanges(NamedTuple):
+    """What has to be computed for the centers of the current revision."""
+
+    known: Centers | None  # of this or an earlier revision
+    changed: set[int] | None  # clusters since then; None: all
+    members: Members | None  # of these clusters; None if nothing has to be computed
+
+
 @dataclass(frozen=True, kw_only=True)
 class SimilarImages:
     """The images of a cluster, most similar first; equally similar ones in the order of ids."""
@@ -117,11 +125,8 @@ def similar_clusters(
             columns = select(Cluster.cluster_id, Cluster.label, Cluster.size)
             active = Cluster.clustering_id == clustering.id, Cluster.active
             rows = session.execute(columns.where(*active)).all()
-            known = _known_centers(clustering)
-            changed = None if known is None else _changed_clusters(session, clustering, known)
-            members = None if changed == set() else read_members(session, clustering.id, changed)
-        centers = _updated_centers(storage, clustering, known, changed, members)
-        cosines = centers.cosines(cluster_id)
+            changes = read_center_changes(session, clustering)
+        cosines = current_centers(storage, clustering, changes).cosines(cluster_id)
     found = [
         SimilarCluster(*row, cosines[row.cluster_id] / MILLION)
         for row in rows
@@ -142,7 +147,7 @@ def images_by_similarity(
             image = get_image(session, tenant, image_id)
             if image.dataset_id != clustering.dataset_id:
                 raise NotFound(f"The dataset of this clustering has no image {image_id}.")
-            key = (*_state(clustering), cluster.cluster_id, image_id)
+            key = (*clustering_state(clustering), cluster.cluster_id, image_id)
             if (kept := _orders.get(key)) is not None:
                 return kept
             members = read_members(session, clustering.id, [cluster.cluster_id])
@@ -156,9 +161,16 @@ def images_by_similarity(
         return found
 
 
-def _state(clustering: Clustering) -> tuple[Hashable, ...]:
+def clustering_state(clustering: Clustering) -> tuple[Hashable, ...]:
     """Changes with the images of the clusters; deleting images creates no revision."""
     return clustering.id, clustering.revision, clustering.image_count, clustering.embedding_folder
+
+
+def read_center_changes(session: Session, clustering: Clustering) -> CenterChanges:
+    known = _known_centers(clustering)
+    changed = None if known is None else _changed_clusters(session, clustering, known)
+    members = None if changed == set() else read_members(session, clustering.id, changed)
+    return CenterChanges(known, changed, members)
 
 
 def _known_centers(clustering: Clustering) -> Centers | None:
@@ -192,14 +204,9 @@ def _changed_clusters(session: Session, clustering: Clustering, known: Centers) 
     return found if len(found) <= _MAX_CHANGED else None
 
 
-def _updated_centers(
-    storage: Storage,
-    clustering: Clustering,
-    known: Centers | None,
-    changed: set[int] | None,
-    members: Members | None,
-) -> Centers:
+def current_centers(storage: Storage, clustering: Clustering, changes: CenterChanges) -> Centers:
     """Computes the centers of the members; those of clusters that did not change are kept."""
+    known, changed, members = changes
     if members is None:
         assert known is not None
         numbers, directions = known.cluster_ids, known.directions

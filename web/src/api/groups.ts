@@ -1,7 +1,7 @@
 /** Requests about groups that several pages need. */
 import { api, ok, request } from "./client";
 import type { Cursors } from "../state/photos.svelte";
-import type { Neighbor, Prediction, Predictions, RankedImage, SimilarCluster, SplitPreview } from "./types";
+import type { Hierarchy, Neighbor, Prediction, Predictions, RankedImage, SimilarCluster, SplitPreview } from "./types";
 
 const clusterPath = (clusteringId: string, clusterId: number): string =>
   `/v1/clusterings/${encodeURIComponent(clusteringId)}/clusters/${clusterId}`;
@@ -14,6 +14,11 @@ async function read<T>(path: string, init: RequestInit = {}): Promise<T> {
 export async function similarGroups(clusteringId: string, clusterId: number, limit = 50): Promise<SimilarCluster[]> {
   const answer = await read<{ data: SimilarCluster[] }>(`${clusterPath(clusteringId, clusterId)}/similar?limit=${limit}`);
   return answer.data;
+}
+
+/** The groups of a clustering in fewer groups of similar ones. */
+export function groupHierarchy(clusteringId: string, n_groups: number): Promise<Hierarchy> {
+  return read(`/v1/clusterings/${encodeURIComponent(clusteringId)}/hierarchy?n_groups=${n_groups}`);
 }
 
 export function previewSplit(clusteringId: string, clusterId: number, parts: number, seed: number, signal?: AbortSignal): Promise<SplitPreview> {

@@ -10,6 +10,7 @@ export interface GroupView {
   hideNamed: boolean;
   showEmpty: boolean;
   near: number | null; // with `similar`: to this group
+  groups: number | null; // shown as so many
 }
 
 export const SORTS: [GroupSort, string][] = [
@@ -21,7 +22,8 @@ export const SORTS: [GroupSort, string][] = [
 ];
 
 export function viewOf(query: Record<string, string>): GroupView {
-  const near = /^\d+$/.test(query.near ?? "") ? Number(query.near) : null;
+  const whole = (text = ""): number | null => (/^\d+$/.test(text) ? Number(text) : null);
+  const near = whole(query.near);
   const sort = SORTS.find(([name]) => name === query.sort)?.[0] ?? "size";
   return {
     sort: sort === "similar" && near === null ? "size" : sort,
@@ -29,10 +31,16 @@ export function viewOf(query: Record<string, string>): GroupView {
     hideNamed: query.hide === "named",
     showEmpty: query.empty === "1",
     near,
+    groups: whole(query.groups),
   };
 }
 
 const bySize = (a: Cluster, b: Cluster): number => b.size - a.size || a.cluster_id - b.cluster_id;
+
+/** The group that stays in a merge: a named one before an unnamed one, then the largest. */
+export function preferred(clusters: readonly Cluster[]): Cluster | undefined {
+  return [...clusters].sort((a, b) => Number(b.named) - Number(a.named) || bySize(a, b))[0];
+}
 
 export function arrange(clusters: readonly Cluster[], view: GroupView, similarity: ReadonlyMap<number, number> = new Map()): Cluster[] {
   const shown = clusters.filter((cluster) => (cluster.size > 0 || view.showEmpty) && !(view.hideNamed && cluster.named));
