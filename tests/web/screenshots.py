@@ -55,21 +55,23 @@ def take_all(browser: Browser, url: str, views: dict[str, tuple[str, Act]]) -> N
             _shoot(browser, url, view, act, _TARGET / f"{name}-{scheme}.webp", scheme)
 
 
-def _make(api: TemiClient) -> tuple[str, Job]:
+def _make(api: TemiClient) -> tuple[str, Job, Job]:
     """A dataset with two versions of a model, a map and edits; the job of the newer version."""
     archive = _DEMO / "clipart.zip"
     read = api.wait(api.upload_dataset(archive, name="drawings", labels_from="folder").id)
     assert read.dataset_id is not None
-    api.wait(api.cluster(read.dataset_id, 10, seed=1, **_TRAINING).id)
+    found = api.wait(api.cluster(read.dataset_id, "auto", seed=1, **_TRAINING).id)
     job = api.wait(api.cluster(read.dataset_id, 12, seed=0, **_TRAINING).id)
     api.wait(api.map(read.dataset_id).id)
     api.set_current_clustering(read.dataset_id, _clustering(job))
     api.set_alias(_MODEL, "production", 1)
     _edit(api, _clustering(job))
-    return read.dataset_id, job
+    return read.dataset_id, job, found
 
 
-def _views(dataset_id: str, job: Job, new_photos: list[Path]) -> dict[str, tuple[str, Act]]:
+def _views(
+    dataset_id: str, job: Job, found: Job, new_photos: list[Path]
+) -> dict[str, tuple[str, Act]]:
     """The address of each page, and what is done there before its picture is taken."""
     clustering = f"#/clusterings/{_clustering(job)}"
     group = f"{clustering}/groups/0"
@@ -78,7 +80,9 @@ def _views(dataset_id: str, job: Job, new_photos: list[Path]) -> dict[str, tuple
         "dataset": (f"#/datasets/{dataset_id}", _nothing),
         "clusterings": (f"#/datasets/{dataset_id}?tab=clusterings", _nothing),
         "job": (f"#/jobs/{job.id}", _nothing),
+        "count": (f"#/jobs/{found.id}", _nothing),
         "groups": (clustering, _nothing),
+        "coarser": (f"{clustering}?groups=4", _nothing),
         "merge": (clustering, lambda page: page.keyboard.press("m")),
         "group": (group, _select),
         "split": (group, _split),
