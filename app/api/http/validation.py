@@ -42,7 +42,9 @@ def parse_query(schema: type[Schema], query: Mapping[str, str]) -> Schema:
 
 def invalid_request(errors: Iterable[Mapping[str, Any]]) -> InvalidRequest:
     """One error with an entry for each field that pydantic rejected."""
-    fields = [FieldError(_field_of(error), error["msg"]) for error in islice(errors, _MAX_ERRORS)]
+    fields = [
+        FieldError(_field_of(error), _message_of(error)) for error in islice(errors, _MAX_ERRORS)
+    ]
     detail = "; ".join(f"{e.field}: {e.message}" if e.field else e.message for e in fields)
     return InvalidRequest(detail, errors=fields)
 
@@ -57,6 +59,11 @@ def check_json_values(body: bytes | bytearray, limit: int, field: str | None = N
         if field is None:
             raise InvalidRequest(f"The JSON {message}.")
         raise InvalidRequest.field(field, message)
+
+
+def _message_of(error: Mapping[str, Any]) -> str:
+    """Without pydantic's words before a message of our own."""
+    return str(error["msg"]).removeprefix("Value error, ")
 
 
 def _field_of(error: Mapping[str, Any]) -> str:
