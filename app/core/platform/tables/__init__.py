@@ -12,6 +12,7 @@ from app.core.platform.tables.clusterings import (
     ClusteringOperation,
     CurrentClusteringChange,
     Export,
+    Review,
 )
 from app.core.platform.tables.datasets import (
     Dataset,
@@ -66,6 +67,7 @@ __all__ = [
     "ModelAliasChange",
     "ModelVersion",
     "RetentionLock",
+    "Review",
     "Shard",
     "SkippedFiles",
     "TenantTurn",

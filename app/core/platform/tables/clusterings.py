@@ -131,6 +131,27 @@ class AssignmentChange(Base):
     before: Mapped[int]
 
 
+class Review(Base):
+    """A person's latest answer to the question whether an image belongs to its cluster."""
+
+    __tablename__ = "reviews"
+    __table_args__ = (Index("ix_reviews_clustering_id_cluster_id", "clustering_id", "cluster_id"),)
+
+    clustering_id: Mapped[str] = mapped_column(
+        ForeignKey("clusterings.id", ondelete="CASCADE"), primary_key=True
+    )
+    image_id: Mapped[str] = mapped_column(
+        ForeignKey("images.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    cluster_id: Mapped[int]  # the cluster that the person was asked about
+    # The cluster of the image as the person said: the same one if the answer was yes, None if it
+    # was no without saying which, EXCLUDED if the image belongs to none.
+    belongs_to: Mapped[int | None]
+    stratum: Mapped[int | None]  # of a random sample by probability; None: chosen for its gain
+    reviewed_by: Mapped[str | None] = mapped_column(String(200))  # the key's name; None: no key
+    reviewed_at: Mapped[float] = mapped_column(Double(), default=db_now())
+
+
 class CurrentClusteringChange(Base):
     """A change of the clustering that gives a dataset its labels; rows are never updated."""
 
