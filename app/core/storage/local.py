@@ -3,7 +3,8 @@
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -13,6 +14,7 @@ from app.core.storage.base import StoredFile, check_sha256, delete_old_files, ra
 from app.core.storage.keys import blob_hash
 
 _BLOCK = 1024 * 1024
+_CONCURRENT_SYNCS = 16
 
 
 class LocalStorage:
@@ -174,16 +176,14 @@ class LocalBatch:
         """Returns when all that was written before the call is on the disk under its key."""
         ready = [self._pending.popitem() for _ in range(len(self._pending))]
         try:
-            for _, temporary in ready:
-                _sync(temporary)
+            _sync_all([temporary for _, temporary in ready])
             finals = [self._storage.resolve(key) for key, _ in ready]
             folders = {final.parent for final in finals}
             for folder in folders:
                 folder.mkdir(parents=True, exist_ok=True)
             for (_, temporary), final in zip(ready, finals, strict=True):
                 temporary.replace(final)
-            for folder in folders:
-                _sync(folder)
+            _sync_all(folders)
         except OSError as error:
             raise_if_full(error)
             raise
@@ -201,6 +201,13 @@ def _link(temporary: Path, final: Path) -> None:
     with suppress(FileExistsError):
         os.link(temporary, final)
     _sync(final.parent)
+
+
+def _sync_all(paths: Collection[Path]) -> None:
+    """Concurrently: the file system then writes many of them in one commit of its journal."""
+    if paths:
+        with ThreadPoolExecutor(min(len(paths), _CONCURRENT_SYNCS)) as pool:
+            list(pool.map(_sync, paths))  # raises the error of the first that failed
 
 
 def _sync(path: Path) -> None:

@@ -96,6 +96,17 @@ def test_a_batch_is_stored_when_it_is_flushed(tmp_path: Path) -> None:
     batch.flush()  # nothing is pending
 
 
+def test_no_key_holds_a_file_of_a_batch_that_could_not_be_synced(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    batch = storage.batch()
+    for number in range(20):
+        batch.write(f"{number}", bytes([number]))
+    _temporary_files(storage)[0].unlink()
+    with pytest.raises(FileNotFoundError):
+        batch.flush()
+    assert not any(storage.exists(f"{number}") for number in range(20))
+
+
 def test_a_batch_on_a_full_disk_raises_storage_full(small_disk: Path) -> None:
     batch = LocalStorage(small_disk).batch()
 
