@@ -37,6 +37,7 @@ from app.api.routes import (
     oip,
     operations,
     predictions,
+    search,
     service,
     system,
     uploads,
@@ -70,6 +71,7 @@ stable `code`. Lists go page by page: pass `next_cursor` back as `cursor`.
 _WITH_KEY = (
     predictions,
     datasets,
+    search,
     images,
     jobs,
     job_plots,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli import current_clustering, dataset_ingest, references
+from app.cli import current_clustering, dataset_ingest, dataset_search, references
 from app.cli.connection import connect
 from app.cli.options import (
     AsJson,
@@ -25,6 +25,7 @@ from temi_client import DuplicateKind, LabelFormat
 
 app = typer.Typer(no_args_is_help=True, help="Create and manage datasets of images.")
 app.add_typer(dataset_ingest.app)
+app.add_typer(dataset_search.app)
 app.add_typer(current_clustering.app)
 
 Format = Annotated[

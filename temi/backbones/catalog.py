@@ -131,6 +131,14 @@ def list_backbones(weights_dir: Path | None = None) -> list[BackboneInfo]:
     ]
 
 
+def has_text_encoder(name: str) -> bool:
+    """Tell whether texts can be compared with the features of a backbone."""
+    try:
+        return parse_name(name).source == "open_clip"
+    except UnknownBackbone:
+        return False
+
+
 def feature_dim(name: str) -> int | None:
     """Return the features per image, or None for a model without a short name."""
     short = name.partition("@")[0]

@@ -19,6 +19,8 @@ class CheckpointLayout:
     heads: tuple[str, ...] = ()  # prefixes of tensors of the backbone that features do not need
 
 
+_OPENAI_SIZES = ("input_resolution", "context_length", "vocab_size")  # in OpenAI's files
+
 # If a checkpoint has a moving average of the network beside the network itself, the average comes
 # first: DINO and MSN publish it, and the paper's authors used that of MoCo v3.
 LAYOUTS: Mapping[Layout, CheckpointLayout] = {
@@ -58,7 +60,10 @@ LAYOUTS: Mapping[Layout, CheckpointLayout] = {
     ),
     "open_clip": CheckpointLayout(
         places=(("state_dict", "visual."), (None, "visual.")),
-        beside=("input_resolution", "context_length", "vocab_size"),  # sizes, in OpenAI's files
+        beside=_OPENAI_SIZES,
+    ),
+    "open_clip_model": CheckpointLayout(  # with the text encoder
+        places=(("state_dict", ""), (None, "")), heads=_OPENAI_SIZES
     ),
 }
 _WRAPPERS = ("module.", "_orig_mod.")  # added by parallel training and by torch.compile

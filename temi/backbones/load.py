@@ -148,7 +148,7 @@ def open_clip_options(parsed: BackboneName) -> dict[str, Any]:
     return {"force_quick_gelu": bool(tag.get("quick_gelu")), "force_preprocess_cfg": tag}
 
 
-class _ImageTower(nn.Module):
+class ImageTower(nn.Module):
     """The image encoder of a CLIP model without the text encoder, which can then be freed."""
 
     def __init__(self, visual: nn.Module) -> None:
@@ -159,6 +159,11 @@ class _ImageTower(nn.Module):
         features = self.visual(batch)
         assert isinstance(features, Tensor)
         return features
+
+
+def image_tower(model: Any) -> ImageTower:
+    """Return the image encoder of a model of open_clip."""
+    return ImageTower(model.visual)
 
 
 def _open_clip(
@@ -180,7 +185,7 @@ def _open_clip(
             raise _not_downloaded(parsed, weights_dir) from error
     config = open_clip.get_model_preprocess_cfg(model)
     size = config["size"]
-    return _ImageTower(model.visual), _preprocessing(
+    return image_tower(model), _preprocessing(
         size=size if isinstance(size, int) else size[0],
         crop=1.0,
         interpolation=config.get("interpolation", "bicubic"),

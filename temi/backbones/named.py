@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Library = Literal["timm", "open_clip"]
-Layout = Literal["dino", "msn", "mocov3", "mae", "dinov2", "timm", "open_clip"]
+Layout = Literal["dino", "msn", "mocov3", "mae", "dinov2", "timm", "open_clip", "open_clip_model"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,3 +119,16 @@ class Neighbor(ApiModel):
 
 class Neighbors(ApiModel):
     data: list[Neighbor]
+
+
+class FoundImage(Neighbor):
+    """An image that a search has found."""
+
+    cluster_id: int | None = None  # None if it is excluded, or there is no clustering
+    label: str | None = None  # of the cluster
+
+
+class SearchResults(ApiModel):
+    dataset_id: str
+    clustering_id: str | None = None  # whose features were compared
+    data: list[FoundImage]  # most similar first

@@ -27,6 +27,7 @@ class ModelVersion(ApiModel):
     job_id: str | None = None
     files: dict[str, str] = Field(default_factory=dict)
     manifest: dict[str, Any] = Field(default_factory=dict)
+    has_text_encoder: bool = False  # whether images can be searched by a text
     created_at: datetime
 
 

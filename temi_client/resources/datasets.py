@@ -15,8 +15,10 @@ from temi_client.models.datasets import (
     Duplicate,
     Image,
     LabelRow,
+    SearchResults,
 )
 from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
+from temi_client.uploads import multipart_body
 
 LabelFormat = Literal["jsonl", "csv", "arrow"]
 DuplicateKind = Literal["exact", "near"]
@@ -88,6 +90,30 @@ class DatasetMethods(Resource):
         return self._post(
             Dataset, f"{_path(dataset_id)}/images:delete", {"image_ids": list(image_ids)}
         )
+
+    def search(
+        self,
+        dataset_id: str,
+        photo: str | Path | None = None,
+        *,
+        image_id: str | None = None,
+        text: str | None = None,
+        limit: int | None = None,
+        clustering_id: str | None = None,
+        cluster_id: int | None = None,
+    ) -> SearchResults:
+        """Finds the images most like a photo, an image of a dataset, or a text, by the features of
+        a clustering; a text needs those of a CLIP backbone."""
+        if [photo, image_id, text].count(None) != 2:
+            raise ValueError("pass one of photo, image_id and text")
+        options = {"limit": limit, "clustering_id": clustering_id, "cluster_id": cluster_id}
+        content: dict[str, Any] = {"json": without_none({"image_id": image_id, "text": text})}
+        if photo is not None:
+            content = {"body": multipart_body([Path(photo)])}
+        response = self._transport.send(
+            "POST", f"{_path(dataset_id)}:search", params=without_none(options), **content
+        )
+        return SearchResults.model_validate_json(response.content)
 
     def labels(self, dataset_id: str, **selection: Unpack[LabelSelection]) -> Iterator[LabelRow]:
         """Streams the label of every image, by default from the current clustering."""

@@ -41,6 +41,7 @@ _REQUESTS: dict[Operation, dict[str, Any]] = {
         "headers": ZIP,
     },
     ("POST", "/v1/datasets/{dataset_id}/images:delete"): {"json": {"image_ids": ["{image_id}"]}},
+    ("POST", "/v1/datasets/{dataset_id}:search"): {"json": {"image_id": "{image_id}"}},
     ("PATCH", "/v1/datasets/{dataset_id}"): {"json": {"name": "taken"}},
     ("PUT", "/v1/datasets/{dataset_id}/current-clustering"): {
         "json": {"clustering_id": "{clustering_id}"}
@@ -185,7 +186,8 @@ def _scope(operation: Operation) -> str:
         return "admin"
     if path.endswith(":predict") or path.startswith(("/v2/", "/v1/label-studio/")):
         return "predict"
-    return "read" if method in ("GET", "HEAD") else "write"
+    reads = method in ("GET", "HEAD") or path.endswith(":search")
+    return "read" if reads else "write"
 
 
 def test_every_route_requires_its_scope(

@@ -48,6 +48,7 @@ CALLS: dict[str, Call] = {
     "rename_dataset": lambda c, _: c.rename_dataset("ds_1", "x"),
     "delete_dataset": lambda c, _: c.delete_dataset("ds_1"),
     "delete_images": lambda c, _: c.delete_images("ds_1", ["img_1"]),
+    "search": lambda c, _: c.search("ds_1", text="a red car"),
     "labels": lambda c, _: c.labels("ds_1"),
     "save_labels": lambda c, file: c.save_labels("ds_1", file.with_name("labels")),
     # images

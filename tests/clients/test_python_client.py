@@ -156,6 +156,7 @@ def _json_body(name: str, known: dict[str, Any]) -> tuple[str, dict[str, Any]] |
         "predict_with_version": ("PredictBody", {"image_ids": [known["image_id"]]}),
         "preview_split": ("SplitPreviewCreate", {"parts": 2, "seed": 0}),
         "rename_dataset": ("DatasetPatch", {"name": "renamed"}),
+        "search_dataset": ("SearchBody", {"image_id": known["image_id"]}),
         "set_alias": ("AliasUpdate", {"version": 1}),
         "set_current_clustering": (
             "CurrentClusteringUpdate",

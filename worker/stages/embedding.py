@@ -1,20 +1,22 @@
 """The embed stage: the features of a dataset; known features are copied from other embeddings.
 
 An embedding is a folder with `hashes.npy`, the sha256 of every image in the order of the dataset,
-and `features.npy`, the features of the same rows, which is written last. New images are embedded
-in shards, which survive a crash.
+and `features.npy`, the features of the same rows. New images are embedded in shards, which survive
+a crash. A large embedding has `index.faiss`, too, by which it is searched.
 """
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from sqlalchemy import select
 
 from app.core.datasets.embeddings import add_embedding, earlier_folders
+from app.core.datasets.features import INDEX_ROWS, index_key
 from app.core.jobs.kinds import KINDS
 from app.core.jobs.shards import ShardSpec
 from app.core.platform.activity import report_activity
@@ -27,6 +29,7 @@ from temi.backbones.base import Backbone
 from temi.backbones.cropping import CentralSquare
 from temi.backbones.embedding import embed_images
 from temi.backbones.preprocessing import Square
+from temi.neighbors.index import build_index
 from worker.context import JobContext, ProgressReporter
 from worker.stages.artifacts import content_key, gather_rows, load_array, save_array
 from worker.stages.embedding_reuse import EmbeddingPlan, Hashes, plan_reuse
@@ -93,8 +96,14 @@ def embed_dataset(
     """Writes the files unless they exist, and registers them for the dataset."""
     hashes = files.hashes() if files.done else dataset_hashes(context)
     _register(context, files, len(hashes))
-    if files.done:
-        return
+    if not files.done:
+        _embed(context, backbone, files, hashes, stage)
+    index_features(context, files)
+
+
+def _embed(
+    context: JobContext, backbone: Backbone, files: EmbeddingFiles, hashes: Hashes, stage: str
+) -> None:
     save_array(files.storage, files.hashes_key, hashes)
     size = context.runtime.settings.embed_shard
     with context.computing():
@@ -104,6 +113,15 @@ def embed_dataset(
     progress = context.start_progress(stage, total=count, completed=count - new)
     _embed_shards(context, backbone, files, plan, progress)
     join_features(files.storage, files.features_key, plan)
+
+
+def index_features(context: JobContext, files: EmbeddingFiles) -> None:
+    """Builds the search index of many features unless it exists."""
+    features, key = files.features(), index_key(files.folder)
+    if len(features) <= INDEX_ROWS or files.storage.exists(key):
+        return
+    with context.computing(), files.storage.writing(key) as file:
+        build_index(features, Path(file.name))
 
 
 def _embed_shards(

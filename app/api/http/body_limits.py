@@ -18,6 +18,7 @@ MAX_JSON_VALUES = 30_000  # no list of a request may have more than 25,000 items
 _LIMITS = {
     ("POST", "/v1/datasets"): "max_body_bytes",
     ("POST", "/v1/datasets/{dataset_id}/images"): "max_body_bytes",
+    ("POST", "/v1/datasets/{dataset_id}:search"): "max_predict_bytes",
     ("POST", "/v1/uploads"): "max_body_bytes",
     ("PATCH", "/v1/uploads/{upload_id}"): "max_body_bytes",
     ("POST", "/v1/models:import"): "max_model_bytes",

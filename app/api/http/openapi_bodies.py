@@ -15,6 +15,7 @@ _BODIES = (
     schemas.DatasetCreate,
     schemas.ImagesCreate,
     schemas.PredictBody,
+    schemas.SearchBody,
     schemas.InferRequest,
     schemas.LabelStudioTasks,
 )
@@ -68,6 +69,12 @@ def predict_body() -> dict[str, Any]:
     }
 
 
+def _search_body() -> dict[str, Any]:
+    json_body = {"schema": body_ref(schemas.SearchBody)}
+    content = {FORM: _form("One photo."), "application/json": json_body}
+    return {"requestBody": {"required": True, "content": content}}
+
+
 def _parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     description = schema.pop("description")
     return {
@@ -97,4 +104,5 @@ def body_schemas() -> dict[str, Any]:
 
 
 DATASET_BODY = image_body(schemas.DatasetCreate)
+SEARCH_BODY = _search_body()
 IMAGES_BODY = image_body(schemas.ImagesCreate)

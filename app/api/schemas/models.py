@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.schemas.common import shown_fields, to_time
+from app.core.models.files import ModelFiles
 from app.core.platform import tables
 
 
@@ -41,11 +42,16 @@ class ModelVersion(BaseModel):
     )
     files: dict[str, str] = Field(description="SHA-256 of each file.")
     manifest: dict[str, Any]
+    has_text_encoder: bool = Field(
+        description="Whether images with features of its backbone can be searched by a text."
+    )
     created_at: datetime
 
     @classmethod
     def of(cls, name: str, row: tables.ModelVersion) -> "ModelVersion":
-        return cls(name=name, **shown_fields(cls, row))
+        files = ModelFiles.of(row.folder, row.files, row.manifest)
+        found = shown_fields(cls, row) | {"has_text_encoder": files.has_text_encoder}
+        return cls(name=name, **found)
 
 
 class AliasUpdate(BaseModel):

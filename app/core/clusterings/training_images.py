@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from app.core.datasets.features import StoredFeatures, computing, open_features
+from app.core.datasets.features import ScoredRows, StoredFeatures, computing, open_features
 from app.core.datasets.neighbors import Neighbor, nearest_images
 from app.core.platform.db import Database
 from app.core.platform.errors import FeaturesMissing
@@ -31,13 +31,9 @@ def nearest_training_images(
         if clustering is None or stored is None:
             return None
         found = []
-        for part in _parts(len(vectors), len(stored.features)):
-            cosines = stored.cosines(vectors[part])
+        for scored in _nearest(stored, vectors, limit):
             with db.read() as session:
-                found += [
-                    nearest_images(session, clustering.dataset_id, stored, row, limit)
-                    for row in cosines
-                ]
+                found.append(nearest_images(session, clustering.dataset_id, stored, scored, limit))
         return found
 
 
@@ -49,6 +45,17 @@ def _open(storage: Storage, clustering: Clustering | None, dim: int) -> StoredFe
     except FeaturesMissing:
         return None
     return stored if stored.dim == dim else None
+
+
+def _nearest(
+    stored: StoredFeatures, vectors: npt.NDArray[np.float32], limit: int
+) -> Iterator[ScoredRows]:
+    if stored.index is not None:
+        yield from (stored.nearest(vector, limit) for vector in vectors)
+        return
+    rows = np.arange(len(stored.features))
+    for part in _parts(len(vectors), len(rows)):  # the features are read once for many vectors
+        yield from (ScoredRows(rows, cosines) for cosines in stored.cosines(vectors[part]))
 
 
 def _parts(vectors: int, rows: int) -> Iterator[slice]:

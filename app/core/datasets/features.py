@@ -8,8 +8,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +18,20 @@ import numpy.typing as npt
 from app.core.platform.errors import FeaturesMissing, QueueFull
 from app.core.storage import Storage
 
+if TYPE_CHECKING:
+    from temi.neighbors.index import FeatureIndex
+
 Hashes = npt.NDArray[np.bytes_]
 Rows = npt.NDArray[np.int64]
 Cosines = npt.NDArray[np.int32]
 """In millionths."""
 
+INDEX_ROWS = 20_000  # above, an index is built; so many are compared within 50 ms
 HASH = "S32"  # compares like bytes: only trailing zeros are stripped, on both sides
 MILLION = 1_000_000
 _HASH_ROWS = 10_000
+_PREFIX_ROWS = 200_000
+_OPEN_INDEXES = 4  # memory-mapped: an open one takes about a megabyte
 _CHUNK_ROWS = 512  # as float64 they fit the cache of a core
 _RUNNING = 2
 _WAITING = 8  # of the 40 threads that answer requests
@@ -51,12 +58,20 @@ def computing() -> Iterator[None]:
         _admitted.release()
 
 
+class ScoredRows(NamedTuple):
+    """Rows of features, each with the cosine of its features and a vector."""
+
+    rows: Rows  # (M,)
+    cosines: Cosines  # (M,)
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoredFeatures:
     """Row i of `features` (N, D) belongs to the image with the hash in row i of `hashes`."""
 
     features: npt.NDArray[np.float32]
     hashes: npt.NDArray[np.uint8]  # (N, 32)
+    index: "FeatureIndex | None" = None  # of many rows
 
     @property
     def dim(self) -> int:
@@ -74,6 +89,17 @@ class StoredFeatures:
             hit = wanted[at] == chunk
             row_of[at[hit]] = start + np.flatnonzero(hit)
         return row_of[inverse]
+
+    def row_of(self, sha256: str) -> int | None:
+        """The first row of a hash; much faster than `rows_of`."""
+        wanted = bytes.fromhex(sha256)
+        prefix = np.frombuffer(wanted[:8], dtype=np.uint64)
+        prefixes = self.hashes.view(np.uint64)[:, 0]
+        for start in range(0, len(prefixes), _PREFIX_ROWS):
+            for at in np.flatnonzero(prefixes[start : start + _PREFIX_ROWS] == prefix):
+                if self.hashes[start + at].tobytes() == wanted:
+                    return start + int(at)
+        return None
 
     def all_rows_of(self, hashes: Hashes) -> Rows:
         """As `rows_of`; FeaturesMissing if one of them has no row."""
@@ -97,13 +123,27 @@ class StoredFeatures:
             found[:, chunk] = np.rint(products * MILLION)
         return found
 
+    def nearest(self, vector: npt.NDArray[np.floating], count: int) -> ScoredRows:
+        """All rows, or with an index candidates for the `count` rows nearest to a vector (D,)."""
+        if self.index is None:
+            rows: Rows = np.arange(len(self.features))
+            return ScoredRows(rows, self.cosines(vector[None])[0])
+        rows = self.index.candidates(vector, count)
+        return ScoredRows(rows, self.cosines(vector[None], rows)[0])
+
+
+def index_key(folder: str) -> str:
+    """Of the search index of an embedding, for more rows than can be compared one by one."""
+    return f"{folder}/index.faiss"
+
 
 def open_features(storage: Storage, folder: str | None) -> StoredFeatures:
     """The features in the folder of an embedding; FeaturesMissing if they are gone."""
     features, hashes = (_load(storage, f"{folder}/{name}.npy") for name in ("features", "hashes"))
     if features.ndim != 2 or hashes.dtype != np.uint8 or hashes.shape != (len(features), 32):
         raise missing()
-    return StoredFeatures(features=features, hashes=hashes)
+    index = _open_index(storage, folder) if folder and len(features) > INDEX_ROWS else None
+    return StoredFeatures(features=features, hashes=hashes, index=index)
 
 
 def unit_rows(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
@@ -136,6 +176,20 @@ def _load(storage: Storage, key: str) -> npt.NDArray[Any]:
     except (OSError, ValueError) as error:
         raise missing() from error
     return array
+
+
+def _open_index(storage: Storage, folder: str) -> "FeatureIndex | None":
+    try:
+        return _read_index(storage.path(index_key(folder)))
+    except FileNotFoundError:  # features of an earlier version: compared one by one
+        return None
+
+
+@lru_cache(_OPEN_INDEXES)
+def _read_index(path: Path) -> "FeatureIndex":
+    from temi.neighbors.index import FeatureIndex  # faiss takes a while to load
+
+    return FeatureIndex(path)
 
 
 @cache

@@ -9,12 +9,11 @@ from sqlalchemy.orm import Session
 
 from app.core.datasets.features import (
     MILLION,
-    Cosines,
     Rows,
+    ScoredRows,
     StoredFeatures,
     computing,
     open_features,
-    to_hashes,
 )
 from app.core.datasets.rows import get_image
 from app.core.platform.db import Database
@@ -40,26 +39,26 @@ def image_neighbors(
     with computing():
         with db.read() as session:
             image = get_image(session, tenant, image_id)
-            folders = _folders(session, image.dataset_id)
-        stored, row = _features_of(storage, folders, image)
-        (cosines,) = stored.cosines(stored.features[row : row + 1])
+            folders = feature_folders(session, image.dataset_id)
+        stored, row = features_of(storage, folders, image)
+        scored = stored.nearest(stored.features[row], limit + 1)
         with db.read() as session:
-            found = nearest_images(session, image.dataset_id, stored, cosines, limit + 1)
+            found = nearest_images(session, image.dataset_id, stored, scored, limit + 1)
     return [one for one in found if one.image_id != image.id][:limit]
 
 
 def nearest_images(
-    session: Session, dataset_id: str, stored: StoredFeatures, cosines: Cosines, limit: int
+    session: Session, dataset_id: str, stored: StoredFeatures, scored: ScoredRows, limit: int
 ) -> list[Neighbor]:
-    """The images of the dataset in the order of the cosines (N,) of their features."""
+    """The images of the dataset in the order of the cosines of their features."""
     dataset = session.get_one(Dataset, dataset_id)
     found: dict[str, Neighbor] = {}
-    for rows in _by_cosine(cosines, max(_MIN_LOOKUP, 2 * limit)):
+    for rows, cosines in _by_cosine(scored, max(_MIN_LOOKUP, 2 * limit)):
         best = sorted(found.values(), key=_rank)[:limit]
         # Rows of deleted images have no image, and those with equal cosines are ordered by id.
-        if len(best) == limit and best[-1].similarity > cosines[rows[0]] / MILLION:
+        if len(best) == limit and best[-1].similarity > cosines[0] / MILLION:
             break
-        similarity = dict(zip(_hex(stored, rows), (cosines[rows] / MILLION).tolist(), strict=True))
+        similarity = dict(zip(_hex(stored, rows), (cosines / MILLION).tolist(), strict=True))
         images = session.execute(
             select(Image.id, Image.name, Image.sha256).where(
                 Image.dataset_id == dataset_id,
@@ -71,10 +70,11 @@ def nearest_images(
     return sorted(found.values(), key=_rank)[:limit]
 
 
-def _by_cosine(cosines: Cosines, size: int) -> Iterator[Rows]:
+def _by_cosine(scored: ScoredRows, size: int) -> Iterator[ScoredRows]:
     """Rows from the highest cosine to the lowest, in parts."""
-    order = np.argsort(-cosines, kind="stable").astype(np.int64)
-    return (order[start : start + size] for start in range(0, len(order), size))
+    order = np.argsort(-scored.cosines, kind="stable")
+    parts = (order[start : start + size] for start in range(0, len(order), size))
+    return (ScoredRows(scored.rows[part], scored.cosines[part]) for part in parts)
 
 
 def _rank(neighbor: Neighbor) -> tuple[float, str]:
@@ -85,7 +85,7 @@ def _hex(stored: StoredFeatures, rows: Rows) -> list[str]:
     return [row.tobytes().hex() for row in stored.hashes[rows]]
 
 
-def _folders(session: Session, dataset_id: str) -> list[str]:
+def feature_folders(session: Session, dataset_id: str) -> list[str]:
     """Folders of the dataset's features: those of its current clustering, then the newest."""
     current = session.scalar(
         select(Clustering.embedding_folder)
@@ -101,7 +101,7 @@ def _folders(session: Session, dataset_id: str) -> list[str]:
     return list(dict.fromkeys([*([current] if current else []), *newest]))
 
 
-def _features_of(
+def features_of(
     storage: Storage, folders: Sequence[str], image: Image
 ) -> tuple[StoredFeatures, int]:
     """The first features that have a row of the image, and the row."""
@@ -110,8 +110,8 @@ def _features_of(
             stored = open_features(storage, folder)
         except FeaturesMissing:
             continue
-        row = int(stored.rows_of(to_hashes([image.sha256]))[0])
-        if row >= 0:
+        row = stored.row_of(image.sha256)
+        if row is not None:
             return stored, row
     raise FeaturesMissing(
         f"No features of image {image.id} are stored. Cluster or predict the dataset "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from app.core.platform.errors import ModelIntegrity, StorageCorrupt
 from app.core.platform.settings import Settings
 from app.core.storage import Storage, open_storage
+from temi.backbones.catalog import has_text_encoder
 
 if TYPE_CHECKING:
     from temi.backbones.base import Backbone
@@ -28,6 +29,15 @@ class ModelFiles:
     weights_sha256: str
     precision: "Precision"
     temperature: float
+
+    @property
+    def is_finetuned(self) -> bool:
+        return any(name == BACKBONE_FILE for name, _ in self.hashes)
+
+    @property
+    def has_text_encoder(self) -> bool:
+        """Whether texts can be compared with the features; fine-tuning moves those away."""
+        return has_text_encoder(self.backbone) and not self.is_finetuned
 
     @classmethod
     def of(cls, folder: str, files: Mapping[str, str], manifest: Mapping[str, Any]) -> "ModelFiles":

@@ -28,6 +28,7 @@ from app.core.serving import process as prediction_process
 from app.core.serving.admission import Admission
 from app.core.serving.ipc import IpcChannel, pack
 from app.core.serving.messages import (
+    EmbedTexts,
     FromProcess,
     Loaded,
     LoadFailed,
@@ -136,6 +137,26 @@ class Serving:
             self._pending.pop(request.id, None)
         assert outcomes is not None
         return outcomes
+
+    async def embed_texts(
+        self, model: ModelFiles, texts: Sequence[str]
+    ) -> list[npt.NDArray[np.float32]]:
+        """Returns the vectors of the texts; the first wait until the text encoder is loaded."""
+        seconds = self._settings.predict_load_seconds + self._settings.predict_seconds
+        request = EmbedTexts(
+            id=next(self._ids),
+            model=model,
+            deadline=time.monotonic() + seconds,
+            texts=tuple(texts),
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                outcomes = await self._send(request.id, request)
+        except TimeoutError:
+            raise DeadlineExceeded("The text took too long to embed; try again.") from None
+        finally:
+            self._pending.pop(request.id, None)
+        return [row for row in outcomes or [] if isinstance(row, np.ndarray)]
 
     def load(self, model: ModelFiles) -> "asyncio.Future[Result]":
         """Returns a future that is done when the model is loaded, or fails with the reason. It is

@@ -32,6 +32,16 @@ class PredictRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EmbedTexts:
+    """The outcomes are the vectors of the texts, in the space of the model's features."""
+
+    id: int
+    model: ModelFiles
+    deadline: float
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class BatchStats:
     size: int
     wait_seconds: float
@@ -74,5 +84,5 @@ class Unloaded:
     reason: str  # idle or space
 
 
-ToProcess = LoadModel | PredictRequest
+ToProcess = LoadModel | PredictRequest | EmbedTexts
 FromProcess = PredictResult | PredictFailure | Loaded | LoadFailed | Unloaded

@@ -15,14 +15,17 @@ from app.core.platform.errors import ImageTooLarge, PredictorUnavailable, Servic
 from app.core.platform.settings import Settings
 from app.core.serving.batching import BatchScheduler, ScheduledRequest
 from app.core.serving.messages import (
+    EmbedTexts,
     Loaded,
     LoadFailed,
+    LoadModel,
     PredictFailure,
     PredictRequest,
     ToProcess,
     Unloaded,
 )
 from app.core.serving.models import LoadedModels, ServedModel
+from app.core.serving.texts import TextEmbedder
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,6 +54,7 @@ class Predictor:
         self._load_queue: queue.SimpleQueue[ModelFiles | None] = queue.SimpleQueue()
         self._used_at = time.monotonic()
         self._scheduler = BatchScheduler(settings.predict_threads, self._decode, send)
+        self._texts = TextEmbedder(settings, send)
         self._loader = threading.Thread(target=self._run_loader, name="loader", daemon=True)
         self._loader.start()
 
@@ -58,6 +62,10 @@ class Predictor:
         """Returns at once; with `run_inline` the calling thread may compute the prediction."""
         with self._lock:
             self._used_at = time.monotonic()
+        if isinstance(message, EmbedTexts):
+            self._texts.submit(message)
+            return
+        with self._lock:
             model = self._models.get(message.model)
             if model is None:
                 self._load_later(message)
@@ -75,8 +83,9 @@ class Predictor:
         self._load_queue.put(None)
         self._loader.join()
         self._scheduler.close()
+        self._texts.close()
 
-    def _load_later(self, message: ToProcess) -> None:
+    def _load_later(self, message: LoadModel | PredictRequest) -> None:
         if message.model not in self._pending:
             self._pending[message.model] = []
             self._load_queue.put(message.model)

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from app.core.datasets import features
+from app.core.datasets.features import index_key
 from app.core.platform.errors import Conflict
 from app.core.platform.tables import Dataset, Embedding, JobLog
 from app.core.runtime import Runtime
@@ -189,3 +191,17 @@ def test_tenants_share_no_features(any_runtime: Runtime, embed: Embed) -> None:
     with any_runtime.db.write() as session:
         session.get_one(Dataset, theirs).tenant = "another"
     assert embed(any_runtime, theirs)[1] == 10
+
+
+def test_many_features_get_an_index(
+    any_runtime: Runtime, embed: Embed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset_id = add_dataset(any_runtime, PICTURES)
+    files, _ = embed(any_runtime, dataset_id)
+    assert not any_runtime.storage.exists(index_key(files.folder))
+    for module in (embedding, features):
+        monkeypatch.setattr(module, "INDEX_ROWS", 9)
+    assert embed(any_runtime, dataset_id)[1] == 0  # also where a crash came between the two
+    stored = features.open_features(any_runtime.storage, files.folder)
+    assert stored.index is not None
+    assert stored.nearest(stored.features[4], 10).rows.tolist() == list(range(10))
