@@ -42,12 +42,21 @@ from temi_client.models.datasets import (
 )
 from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, ListedKind, LogLine
 from temi_client.models.predictions import LoadedModel, Prediction, Predictions
-from temi_client.models.registry import AliasChange, Comparison, Model, ModelVersion
+from temi_client.models.registry import (
+    AliasChange,
+    Calibration,
+    Comparison,
+    CurrentCalibration,
+    Model,
+    ModelVersion,
+    Reliability,
+)
 from temi_client.models.system import System
 from temi_client.models.workers import Worker
 from temi_client.resources.clusterings import ImageOrder, PlotName
 from temi_client.resources.datasets import DuplicateKind, LabelFormat
 from temi_client.resources.jobs import ExportFormat, JobPlotName, SweepParameter
+from temi_client.resources.registry import VersionPlotName
 from temi_client.resources.uploads import LabelsFrom, Source
 
 __all__ = [
@@ -55,12 +64,14 @@ __all__ = [
     "ApiError",
     "Assignment",
     "AuditEntry",
+    "Calibration",
     "Cluster",
     "ClusterGroup",
     "Clustering",
     "Comparison",
     "CorruptDownload",
     "CreatedKey",
+    "CurrentCalibration",
     "CurrentClusteringChange",
     "CurvePoint",
     "Dataset",
@@ -97,6 +108,7 @@ __all__ = [
     "Progress",
     "RankedImage",
     "Readiness",
+    "Reliability",
     "Selection",
     "ServiceUnreachable",
     "SimilarCluster",
@@ -111,5 +123,6 @@ __all__ = [
     "Upload",
     "UploadInterrupted",
     "UploadLimits",
+    "VersionPlotName",
     "Worker",
 ]
