@@ -44,12 +44,21 @@ from temi_client.models.datasets import (
 )
 from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, ListedKind, LogLine
 from temi_client.models.predictions import LoadedModel, Prediction, Predictions
-from temi_client.models.registry import AliasChange, Comparison, Model, ModelVersion
+from temi_client.models.registry import (
+    AliasChange,
+    Calibration,
+    Comparison,
+    CurrentCalibration,
+    Model,
+    ModelVersion,
+    Reliability,
+)
 from temi_client.models.system import System
 from temi_client.models.workers import Worker
 from temi_client.resources.clusterings import ImageOrder, PlotName
 from temi_client.resources.datasets import DuplicateKind, LabelFormat
 from temi_client.resources.jobs import ExportFormat, JobPlotName, SweepParameter
+from temi_client.resources.registry import VersionPlotName
 from temi_client.resources.uploads import LabelsFrom, Source
 
 __all__ = [
@@ -57,12 +66,14 @@ __all__ = [
     "ApiError",
     "Assignment",
     "AuditEntry",
+    "Calibration",
     "Cluster",
     "ClusterGroup",
     "Clustering",
     "Comparison",
     "CorruptDownload",
     "CreatedKey",
+    "CurrentCalibration",
     "CurrentClusteringChange",
     "CurvePoint",
     "Dataset",
@@ -100,6 +111,7 @@ __all__ = [
     "Progress",
     "RankedImage",
     "Readiness",
+    "Reliability",
     "SearchResults",
     "Selection",
     "ServiceUnreachable",
@@ -115,5 +127,6 @@ __all__ = [
     "Upload",
     "UploadInterrupted",
     "UploadLimits",
+    "VersionPlotName",
     "Worker",
 ]

@@ -2,7 +2,7 @@
 
 import typer
 
-from app.cli import model_versions
+from app.cli import model_trust, model_versions
 from app.cli.connection import connect
 from app.cli.options import Alias, AsJson, Name, VersionNumber
 from app.cli.output import format_time, notices, print_item, print_json, print_table
@@ -10,6 +10,7 @@ from temi_client import Model
 
 app = typer.Typer(invoke_without_command=True, help="List models and manage their versions.")
 app.add_typer(model_versions.app)
+app.add_typer(model_trust.app)
 
 
 @app.callback()

@@ -62,6 +62,20 @@ def evaluate(
     )
 
 
+def right_labels(
+    labels: Sequence[object | None], predicted: npt.NDArray[np.integer]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which images have a label (N,), and of these, which are in the cluster that is matched
+    to it, as for the accuracy."""
+    codes, _ = number_labels(labels)
+    known = codes >= 0
+    if not known.any():
+        return known, np.zeros(0, dtype=np.bool_)
+    classes = codes[known]
+    clusters = np.unique(np.asarray(predicted)[known], return_inverse=True)[1].astype(np.int64)
+    return known, classes == _match(classes, clusters)[clusters]
+
+
 def number_labels(
     labels: Sequence[object | None],
 ) -> tuple[npt.NDArray[np.int64], tuple[Hashable, ...]]:
@@ -75,12 +89,19 @@ def number_labels(
 
 
 def _accuracy(classes: npt.NDArray[np.int64], clusters: npt.NDArray[np.int64]) -> float:
+    return float((classes == _match(classes, clusters)[clusters]).sum()) / len(classes)
+
+
+def _match(
+    classes: npt.NDArray[np.int64], clusters: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return the class of each cluster: (C,); clusters left over have their majority class."""
     table = np.zeros((int(clusters.max()) + 1, int(classes.max()) + 1), dtype=np.int64)
     np.add.at(table, (clusters, classes), 1)
     rows, columns = linear_sum_assignment(table, maximize=True)
-    hits = int(table[rows, columns].sum())
-    left_over = np.setdiff1d(np.arange(len(table)), rows)
-    return (hits + int(table[left_over].max(axis=1).sum())) / len(classes)
+    matched: npt.NDArray[np.int64] = table.argmax(axis=1).astype(np.int64)
+    matched[rows] = columns
+    return matched
 
 
 def _missing(label: object | None) -> bool:

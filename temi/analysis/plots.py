@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from temi.analysis.choice import BetaCurve, choose_beta
 from temi.analysis.fonts import drawable, font_families
+from temi.analysis.reliability import Reliability
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,6 +98,25 @@ def plot_beta_curve(curve: BetaCurve) -> "Figure":
         right = axes.twinx()
         right.plot(*zip(*scored, strict=True), color="black", marker="x", label="accuracy")
         right.set(ylabel="accuracy (crosses)", ylim=(0, 1))
+    return figure
+
+
+def plot_reliability(reliability: Reliability) -> "Figure":
+    """Plot the share of right labels over their probability; the area of a point is its images."""
+    figure, axes = _figure(width=5, height=4.6)
+    axes.plot([0, 1], [0, 1], color=_GRAY, linestyle="--", label="as it should be")
+    axes.scatter(
+        [each.probability for each in reliability.bins],
+        [each.accuracy for each in reliability.bins],
+        s=[20 + 380 * each.images / reliability.images for each in reliability.bins],
+        color=_BLUE,
+        label=f"{reliability.images:,} reviewed images",
+    )
+    axes.set(xlabel="probability", ylabel="right labels", xlim=(0, 1.02), ylim=(0, 1.02))
+    axes.set_title(f"calibration error {reliability.error:.1%}", fontsize=10)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda share, _position: f"{share:.0%}")
+    axes.legend(frameon=False, loc="upper left")
     return figure
 
 

@@ -17,7 +17,8 @@ class Prediction(ApiModel):
     image: str
     cluster_id: int | None = None
     label: str | None = None
-    probability: float | None = None
+    probability: float | None = None  # calibrated
+    raw_probability: float | None = None  # of the model itself
     top_k: list[ClusterProbability] = Field(default_factory=list)
     probabilities: list[float] | None = None  # of every cluster, if requested
     neighbors: list[Neighbor] | None = None  # of the training, if requested

@@ -31,6 +31,40 @@ class ModelVersion(ApiModel):
     created_at: datetime
 
 
+class Calibration(ApiModel):
+    """A map of a version's probabilities that was fitted to reviews."""
+
+    number: int
+    slope: float
+    intercept: float
+    reviews: int
+    error_before: float
+    error_after: float
+    created_by: str | None = None  # name of the API key
+    created_at: datetime
+
+
+class ReliabilityBin(ApiModel):
+    probability: float
+    accuracy: float
+    images: int
+
+
+class Reliability(ApiModel):
+    images: int
+    error: float  # expected calibration error
+    error_by_chance: float
+    bins: list[ReliabilityBin] = Field(default_factory=list)
+
+
+class CurrentCalibration(ApiModel):
+    slope: float
+    intercept: float
+    source: str  # training or reviews
+    number: int | None = None
+    reliability: Reliability | None = None  # None without reviews
+
+
 class AliasChange(ApiModel):
     number: int  # over all aliases of the model
     alias: str

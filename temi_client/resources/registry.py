@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from temi_client.downloads import Progress, download_stream
-from temi_client.models.registry import AliasChange, Comparison, Model, ModelVersion
+from temi_client.models.registry import (
+    AliasChange,
+    Calibration,
+    Comparison,
+    CurrentCalibration,
+    Model,
+    ModelVersion,
+)
 from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
 from temi_client.transport import Body
 from temi_client.uploads import file_body
 
+VersionPlotName = Literal["reliability"]
 _IMPORT_TIMEOUT_SECONDS = 900.0  # the service checks the whole file before it responds
 
 
@@ -59,6 +67,30 @@ class RegistryMethods(Resource):
     def alias_history(self, name: str, alias: str) -> Iterator[AliasChange]:
         """Lists the changes of an alias, newest first."""
         return self._pages(AliasChange, f"{_alias(name, alias)}/history")
+
+    def calibration(self, name: str, version: int) -> CurrentCalibration:
+        """Returns the calibration that predictions use, and how reliable it is on reviews."""
+        return self._get(CurrentCalibration, f"{_version(name, version)}/calibration")
+
+    def calibrate(self, name: str, version: int) -> Calibration:
+        """Fits the probabilities of a version to the reviews of its clusterings."""
+        return self._post(Calibration, f"{_version(name, version)}/calibrations")
+
+    def calibrations(self, name: str, version: int) -> Iterator[Calibration]:
+        """Lists the calibrations that were fitted to reviews, newest first."""
+        return self._pages(Calibration, f"{_version(name, version)}/calibrations")
+
+    def version_plot(
+        self,
+        name: str,
+        version: int,
+        plot: VersionPlotName,
+        *,
+        format: Literal["png", "svg"] = "png",
+    ) -> bytes:
+        """Returns a plot of a version; `reliability` needs reviews."""
+        path = f"{_version(name, version)}/plots/{path_segment(plot)}"
+        return self._transport.send("GET", path, params={"format": format}).content
 
     def export_version(
         self, name: str, version: int, path: str | Path, *, progress: Progress | None = None

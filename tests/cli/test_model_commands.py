@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from app.core.models import calibrations
 from tests.api.conftest import store_clustering
 from tests.cli.conftest import Temi, as_json
 from tests.client.live import Live
+from tests.reviews import add_reviews
 
 
 @pytest.fixture
@@ -60,6 +62,27 @@ def test_compare_shows_movements(temi: Temi, live: Live) -> None:
     shown = temi("models", "compare", "cats-dogs", 1, 3).stdout
     assert "Largest movements" in shown
     assert "25.0 %" in shown
+
+
+def test_calibration(
+    temi: Temi, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrations, "MIN_REVIEWS", 4)
+    assert "no image of its clusterings is reviewed" in (
+        temi("models", "calibration", "cats-dogs", 1).stderr
+    )
+    assert "too_few_reviews" in temi("models", "calibrate", "cats-dogs", 1, exit_code=1).stderr
+    with live.client() as client:
+        clustering = next(client.clusterings())
+    add_reviews(live.runtime, clustering.id, lambda rank: rank < 2)
+    fitted = as_json(temi("models", "calibrate", "cats-dogs", 1, "--json"))
+    assert (fitted["number"], fitted["reviews"]) == (1, 4)
+    shown = temi("models", "calibration", "cats-dogs", 1)
+    assert "50.0%" in shown.stdout or "100.0%" in shown.stdout
+    assert "Calibrated by its reviews" in shown.stderr
+    drawn = tmp_path / "reliability.svg"
+    temi("models", "plot", "cats-dogs", 1, "reliability", "-o", drawn)
+    assert "<svg" in drawn.read_text()
 
 
 def test_export_and_import(temi: Temi, tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ _REFUSED = {
     "download_export": 404,
     "download_map": 404,
     "import_version": 422,
+    "add_calibration": 409,
     "list_alias_changes": 404,
     "read_job_plot": 404,  # the job is no sweep
     "read_export": 404,

@@ -123,7 +123,12 @@ def evaluate(job: FinetuneJob) -> None:
     features, model = job.tuned_embedding.features(), job.tuned_model()
     EvaluationFiles(job).save(
         *evaluate_clustering(
-            job.context, features, model, _trained_with(job), clusters=job.clusters
+            job.context,
+            features,
+            model,
+            _trained_with(job),
+            job.neighbors.ids(),
+            clusters=job.clusters,
         )
     )
 

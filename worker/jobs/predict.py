@@ -18,7 +18,11 @@ def run_predict(context: JobContext) -> None:
     def evaluate() -> None:
         evaluated.save(
             *evaluate_clustering(
-                context, job.embedding.features(), job.model, clusters=job.clusters
+                context,
+                job.embedding.features(),
+                job.model,
+                clusters=job.clusters,
+                calibration=job.calibration,
             )
         )
 

@@ -8,12 +8,14 @@ from typing import Any
 
 from app.core.clusterings.names import ModelClusters, current_clusters
 from app.core.models import get_model, get_version
+from app.core.models.calibrations import current_calibration, stored_calibration
 from app.core.models.files import ModelFiles, load_model
-from app.core.platform.tables import ModelVersion
+from app.core.platform.tables import Clustering, ModelVersion
 from app.core.storage import Storage
 from app.core.storage.keys import job_folder
 from temi.backbones.base import Backbone
 from temi.backbones.load import load_backbone
+from temi.calibration import Calibration
 from temi.model import ClusterModel
 from worker.context import JobContext
 from worker.stages.embedding import EmbeddingFiles, embed_dataset
@@ -81,6 +83,16 @@ class ModelJob(EmbeddedJob):
         extended = self.context.job.config.get("clustering_id")
         with self.context.runtime.db.read() as session:
             return current_clusters(session, self.version, extended)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """Of the clustering that the job extends, so that its probabilities stay comparable; else
+        the current one."""
+        with self.context.runtime.db.read() as session:
+            extended = session.get(Clustering, self.context.job.config.get("clustering_id") or "")
+            if extended is not None:
+                return stored_calibration(extended.metrics)
+            return current_calibration(session, self.version)
 
     @cached_property
     def loaded(self) -> tuple[Backbone, ClusterModel]:

@@ -10,8 +10,11 @@ import safetensors.numpy
 
 from app.core.clusterings.names import ModelClusters
 from app.core.datasets.rows import iterate_images
+from app.core.models.calibrations import as_dict
 from temi.analysis.centers import center_distances
 from temi.analysis.confidence import ConfidenceTally
+from temi.analysis.reliability import measure_reliability
+from temi.calibration import IDENTITY, Calibration, fit_without_labels
 from temi.config import TrainConfig
 from temi.model import ClusterModel
 from worker.context import JobContext
@@ -74,14 +77,16 @@ def evaluate_clustering(
     neighbors: npt.NDArray[np.integer] | None = None,
     rows: npt.NDArray[np.integer] | None = None,
     clusters: ModelClusters | None = None,
+    calibration: Calibration = IDENTITY,
 ) -> tuple[dict[str, Any], Assignments]:
     """Returns metrics and assignments. `config` adds k-means for comparison. `neighbors` are those
-    of `rows` (by default of all rows), numbered within them. `clusters` are merged first."""
+    of `rows` (by default of all rows), numbered within them; with them the probabilities are
+    calibrated anew, else by `calibration`. `clusters` are merged first."""
     progress = context.start_progress("evaluate", total=len(features))
     tally = assign(features, model, clusters, progress.advance_to)
     labels = dataset_labels(context)
     with context.computing():
-        return measure(tally, features, labels, config, neighbors, rows)
+        return measure(tally, features, labels, config, neighbors, rows, calibration)
 
 
 def measure(
@@ -91,21 +96,29 @@ def measure(
     config: TrainConfig | None = None,
     neighbors: npt.NDArray[np.integer] | None = None,
     rows: npt.NDArray[np.integer] | None = None,
+    calibration: Calibration = IDENTITY,
 ) -> tuple[dict[str, Any], Assignments]:
     """Returns metrics and assignments of the tally; for the arguments see
     `evaluate_clustering`."""
-    assigned = tally.assigned()
+    assigned, probability = tally.assigned(), tally.probability()
+    if neighbors is not None:
+        trained = slice(None) if rows is None else rows
+        calibration = fit_without_labels(probability[trained], assigned[trained], neighbors)
+    calibrated = calibration.apply(probability)
     metrics: dict[str, Any] = tally.result().as_dict()
     # One number per cluster, and the rows of the clusters have them.
     del metrics["cluster_sizes"]
     metrics |= {"temi": None, "kmeans": None, "neighbor_precision": None}
+    metrics |= {"calibration": as_dict(calibration), "calibration_error": None}
     if labels:
         # Imports scikit-learn, which takes two seconds: only if there are labels.
         from temi.analysis.kmeans import kmeans
-        from temi.analysis.metrics import evaluate
+        from temi.analysis.metrics import evaluate, right_labels
         from temi.analysis.pairs import neighbor_precision
 
         metrics["temi"] = evaluate(labels, assigned).as_dict()
+        known, right = right_labels(labels, assigned)
+        metrics["calibration_error"] = measure_reliability(calibrated[known], right).error
         if config is not None:
             baseline = kmeans(features, config.n_clusters, seed=config.seed)
             metrics["kmeans"] = evaluate(labels, baseline).as_dict()
@@ -114,11 +127,17 @@ def measure(
             metrics["neighbor_precision"] = neighbor_precision(neighbors, paired).mean
     assignments = Assignments(
         cluster=assigned.astype(np.int32),
-        probability=tally.probability().astype(np.float32),
-        margin=tally.margin().astype(np.float32),
+        probability=calibrated.astype(np.float32),
+        margin=_calibrated_margin(tally, calibration).astype(np.float32),
         distance=center_distances(features, assigned, tally.n_clusters),
     )
     return metrics, assignments
+
+
+def _calibrated_margin(tally: ConfidenceTally, calibration: Calibration) -> npt.NDArray[np.float64]:
+    probability = tally.probability()
+    second = probability - tally.margin()
+    return calibration.apply(probability) - calibration.factors(probability) * second
 
 
 def assign(

@@ -71,6 +71,7 @@ def make_manifest(
         "feature_dim": backbone.dim,
         "n_clusters": config.n_clusters,
         "temperature": config.temperature,
+        "calibration": result.metrics["calibration"],
         "clusters": [{"cluster_id": i, "label": label} for i, label in enumerate(result.labels)],
         "config": config.as_dict(),
         "seed": config.seed,

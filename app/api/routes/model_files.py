@@ -26,6 +26,7 @@ from app.api.routes.models import Name, Version
 from app.core import models as registry
 from app.core.access.quota import check_growth
 from app.core.clusterings.names import current_clusters
+from app.core.models.calibrations import current_calibration
 from app.core.models.package.packing import PackedModel
 from app.core.models.package.unpacking import Unpacked, unpack
 from app.core.platform import idempotency
@@ -62,13 +63,15 @@ _BODY = {
 def download_version(
     runtime: RuntimeDep, tenant: TenantDep, name: Name, version: Version
 ) -> StreamingResponse:
-    """A zip with the manifest, which has the current names of the clusters, the weights, and the
-    SHA-256 of each file. `model_integrity` if a file does not match its hash."""
+    """A zip with the manifest, which has the current names of the clusters and the current
+    calibration, the weights, and the SHA-256 of each file. `model_integrity` if a file does not
+    match its hash."""
     with runtime.db.read() as session:  # closed before a slow client reads
         model = registry.get_model(session, tenant, name)
         row = registry.get_version(session, model, version)
         labels = current_clusters(session, row).names
-    packed = PackedModel(runtime.storage, name, row, labels)
+        calibration = current_calibration(session, row)
+    packed = PackedModel(runtime.storage, name, row, labels, calibration)
     headers = {
         "Content-Length": str(packed.size),
         "Content-Disposition": f'attachment; filename="{packed.filename}"',

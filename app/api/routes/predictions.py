@@ -28,7 +28,6 @@ from app.api.inference import (
 )
 from app.api.routes.jobs import accept_job, accepted
 from app.api.routes.models import Version
-from app.core.clusterings.names import ModelClusters
 from app.core.clusterings.training_images import nearest_training_images
 from app.core.datasets.neighbors import Neighbor
 from app.core.datasets.queries import image_hashes
@@ -37,6 +36,7 @@ from app.core.platform.db import Database
 from app.core.platform.errors import ImageRejected, InvalidRequest
 from app.core.serving import Outcome
 from app.core.serving.admission import Reservation
+from app.core.serving.resolver import ResolvedModel
 from app.core.storage import Storage
 from app.core.storage.keys import blob_key
 
@@ -243,7 +243,7 @@ def _to_response(
 ) -> Response:
     model = context.model
     data = [
-        _prediction(name, outcome, model.clusters, options)
+        _prediction(name, outcome, model, options)
         for name, outcome in zip(names, outcomes, strict=True)
     ]
     for prediction, found in zip(data, neighbors, strict=False):
@@ -256,20 +256,22 @@ def _to_response(
 
 
 def _prediction(
-    image: str, outcome: Outcome, clusters: ModelClusters, options: schemas.PredictOptions
+    image: str, outcome: Outcome, model: ResolvedModel, options: schemas.PredictOptions
 ) -> schemas.Prediction:
     if isinstance(outcome, ImageRejected):
         error = schemas.ErrorInfo(code=outcome.code, detail=outcome.detail)
         return schemas.Prediction(
             image=image, cluster_id=None, label=None, probability=None, top_k=[], error=error
         )
+    clusters = model.clusters
     merged = clusters.merge(outcome)
+    calibrated = model.calibration.apply_to_all(merged)
     likeliest = (i for i in np.argsort(-merged, kind="stable") if clusters.outputs[i] == i)
     ranked = [
         schemas.ClusterProbability(
             cluster_id=clusters.cluster_ids[i],
             label=clusters.names[i],
-            probability=round(float(merged[i]), 6),
+            probability=round(float(calibrated[i]), 6),
         )
         for i in islice(likeliest, options.top_k)
     ]
@@ -279,7 +281,8 @@ def _prediction(
         cluster_id=first.cluster_id,
         label=first.label,
         probability=first.probability,
+        raw_probability=round(float(merged.max()), 6),
         top_k=ranked,
-        probabilities=[round(float(p), 6) for p in merged] if options.probabilities else None,
+        probabilities=[round(float(p), 6) for p in calibrated] if options.probabilities else None,
         error=None,
     )

@@ -6,7 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Datatype = Literal["BYTES", "FP32", "INT64"]
 InputName = Literal["images", "embeddings"]
-OutputName = Literal["cluster_id", "label", "probability", "probabilities", "error"]
+OutputName = Literal[
+    "cluster_id", "label", "probability", "probabilities", "error", "raw_probability"
+]
 Dimension = Annotated[int, Field(ge=0, le=2**63 - 1)]
 _MAX_MICROSECONDS = 3600 * 10**6
 

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.api.schemas.common import shown_fields, to_time
 from app.core.models.files import ModelFiles
 from app.core.platform import tables
+from temi import calibration
+from temi.analysis import reliability as measured
 
 
 class ModelRef(BaseModel):
@@ -52,6 +54,73 @@ class ModelVersion(BaseModel):
         files = ModelFiles.of(row.folder, row.files, row.manifest)
         found = shown_fields(cls, row) | {"has_text_encoder": files.has_text_encoder}
         return cls(name=name, **found)
+
+
+class Calibration(BaseModel):
+    number: int = Field(description="1, 2, ... of the version.")
+    slope: float
+    intercept: float
+    reviews: int = Field(description="Number of reviewed images that it was fitted to.")
+    error_before: float = Field(
+        description="Expected calibration error on these images with the calibration before."
+    )
+    error_after: float = Field(
+        description="The same with this one; each image is judged by a fit to the others."
+    )
+    created_by: str | None = Field(description="Name of the API key; null if no key was required.")
+    created_at: datetime
+
+    @classmethod
+    def of(cls, row: tables.ModelCalibration) -> "Calibration":
+        return cls(**shown_fields(cls, row))
+
+
+class ReliabilityBin(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    probability: float = Field(description="Mean calibrated probability of the images.")
+    accuracy: float = Field(description="Share of the images whose label is right.")
+    images: int
+
+
+class Reliability(BaseModel):
+    """What reviewed images say about the probabilities."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    images: int
+    error: float = Field(
+        description="Expected calibration error: the mean of |probability - accuracy|."
+    )
+    error_by_chance: float = Field(
+        description="The error that perfect probabilities would show with so few images."
+    )
+    bins: list[ReliabilityBin] = Field(description="Tenths of the probability that have images.")
+
+
+class CurrentCalibration(BaseModel):
+    """The calibrated probability is sigmoid(slope * logit(p) + intercept)."""
+
+    slope: float
+    intercept: float
+    source: Literal["training", "reviews"]
+    number: int | None = Field(description="Of the calibration; null for that of the training.")
+    reliability: Reliability | None = Field(description="Null without reviews.")
+
+    @classmethod
+    def of(
+        cls,
+        current: calibration.Calibration,
+        row: tables.ModelCalibration | None,
+        found: measured.Reliability | None,
+    ) -> "CurrentCalibration":
+        return cls(
+            slope=current.slope,
+            intercept=current.intercept,
+            source="training" if row is None else "reviews",
+            number=None if row is None else row.number,
+            reliability=None if found is None else Reliability.model_validate(found),
+        )
 
 
 class AliasUpdate(BaseModel):

@@ -79,7 +79,12 @@ class Prediction(BaseModel):
     image: str = Field(description="File name in the request, image id, or index of the embedding.")
     cluster_id: int | None
     label: str | None = Field(description="The current name of the cluster.")
-    probability: float | None
+    probability: float | None = Field(
+        description="Calibrated: of labels with this probability, this share is right."
+    )
+    raw_probability: float | None = Field(
+        default=None, description="Of the model itself, before the calibration."
+    )
     top_k: list[ClusterProbability]
     probabilities: list[float] | None = Field(
         default=None, description="Probabilities of all clusters, if requested."

@@ -145,6 +145,12 @@ class NotPredicted(Conflict):
     code = "not_predicted"
 
 
+class TooFewReviews(Conflict):
+    """A calibration needs more reviewed images."""
+
+    code = "too_few_reviews"
+
+
 class UploadOffset(Conflict):
     code = "upload_offset"
 

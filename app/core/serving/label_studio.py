@@ -89,7 +89,7 @@ def _prediction(
         return prediction | {"error": {"code": outcome.code, "detail": outcome.detail}}
     merged = model.clusters.merge(outcome)
     output = int(np.argmax(merged))
-    score = round(float(merged[output]), 6)
+    score = round(float(model.calibration.apply(merged[output])), 6)
     label = classes.name_of(output)
     if config.choices is not None and label not in config.choices:
         detail = f"The configuration has no choice {label!r}."

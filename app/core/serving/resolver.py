@@ -15,9 +15,11 @@ import structlog
 
 from app.core.clusterings.names import ModelClusters, current_clusters
 from app.core.models import resolve
+from app.core.models.calibrations import current_calibration
 from app.core.models.files import ModelFiles
 from app.core.platform.db import Database
 from app.core.serving.client import Serving
+from temi.calibration import Calibration
 
 _FRESH_SECONDS = 1.0
 _RETRY_SECONDS = 30.0  # before a version that could not be loaded is tried again
@@ -35,6 +37,7 @@ class ResolvedModel:
     feature_dim: int
     clusters: ModelClusters  # as users have named and merged them
     clustering_id: str | None  # of its training
+    calibration: Calibration  # of the probabilities after merging
 
 
 @dataclass(eq=False)
@@ -138,6 +141,7 @@ class ModelResolver:
                 feature_dim=version.manifest["feature_dim"],
                 clusters=current_clusters(session, version),
                 clustering_id=version.clustering_id,
+                calibration=current_calibration(session, version),
             )
 
 

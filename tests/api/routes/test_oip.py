@@ -22,7 +22,7 @@ from tests.waiting import wait_until
 
 _URL = "/v2/models/colors"
 _FILES = [jpeg_bytes(color, (32, 32)) for color in COLORS.values()]
-_ALL = ["cluster_id", "label", "probability", "probabilities", "error"]
+_ALL = ["cluster_id", "label", "probability", "probabilities", "error", "raw_probability"]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def _assert_same(found: dict[str, Any], predicted: list[Json]) -> None:
     assert list(found) == _ALL
     assert found["cluster_id"] == [one["cluster_id"] for one in predicted]
     assert found["label"] == [one["label"] for one in predicted]
-    for name in ("probability", "probabilities"):
+    for name in ("probability", "probabilities", "raw_probability"):
         expected = [one[name] for one in predicted]
         np.testing.assert_allclose(np.array(found[name], float), expected, atol=1e-6)
     assert found["error"] == [""] * len(predicted)
@@ -113,6 +113,7 @@ def test_a_models_tensors(client: TestClient) -> None:
         "probability": ("FP32", [-1]),
         "probabilities": ("FP32", [-1, 3]),
         "error": ("BYTES", [-1]),
+        "raw_probability": ("FP32", [-1]),
     }
     assert about["parameters"] == {
         "version": "1",

@@ -6,6 +6,7 @@ import pytest
 
 from app.core.runtime import Runtime
 from temi.analysis.confidence import measure_confidence
+from temi.calibration import Calibration, fit_without_labels
 from temi.config import TrainConfig
 from temi.model import ClusterModel
 from tests.images import jpeg_bytes, zip_of
@@ -56,8 +57,11 @@ def test_metrics_without_labels(
 
     ranked = np.sort(probs, axis=1)
     np.testing.assert_array_equal(placing.cluster, probs.argmax(axis=1))
-    np.testing.assert_allclose(placing.probability, ranked[:, -1], rtol=1e-5)
-    np.testing.assert_allclose(placing.margin, ranked[:, -1] - ranked[:, -2], atol=1e-6)
+    calibration = Calibration(**metrics.pop("calibration"))
+    calibrated = np.sort(calibration.apply_to_all(probs), axis=1)
+    assert calibration == fit_without_labels(ranked[:, -1], placing.cluster, NEIGHBORS)
+    np.testing.assert_allclose(placing.probability, calibrated[:, -1], rtol=1e-5)
+    np.testing.assert_allclose(placing.margin, calibrated[:, -1] - calibrated[:, -2], atol=1e-6)
     assert placing.distance.shape == placing.cluster.shape
     assert placing.cluster.dtype == np.int32
     assert placing.probability.dtype == np.float32
@@ -72,7 +76,8 @@ def test_metrics_without_labels(
         "empty_clusters",
     ):
         assert metrics.pop(name) == pytest.approx(getattr(expected, name), rel=1e-5)
-    assert metrics == {"temi": None, "kmeans": None, "neighbor_precision": None}
+    names = ("temi", "kmeans", "neighbor_precision", "calibration_error")
+    assert metrics == dict.fromkeys(names)
 
 
 def test_labels_add_scores(runtime: Runtime, add_ingest: AddIngest, claimed: Claimed) -> None:
@@ -83,6 +88,7 @@ def test_labels_add_scores(runtime: Runtime, add_ingest: AddIngest, claimed: Cla
     assert metrics["temi"]["n_labeled"] == 12
     assert metrics["kmeans"]["n_clusters"] == 4
     assert metrics["neighbor_precision"] == 0.5
+    assert 0 < metrics["calibration_error"] < 1
     assert json.loads(json.dumps(metrics)) == metrics
 
 
@@ -94,3 +100,4 @@ def test_neighbors_are_not_required(
     metrics, _ = evaluate_clustering(context, some_features(), some_model(), CONFIG)
 
     assert metrics["neighbor_precision"] is None
+    assert metrics["calibration"] == {"slope": 1.0, "intercept": 0.0}

@@ -10,7 +10,6 @@ from fastapi import Response
 from app.api import schemas
 from app.api.routes.oip import binary
 from app.api.routes.oip.requests import Inference
-from app.core.clusterings.names import ModelClusters
 from app.core.platform.errors import ImageRejected, InvalidRequest
 from app.core.serving import Outcome
 from app.core.serving.resolver import ResolvedModel
@@ -44,7 +43,7 @@ def to_response(
     inference: Inference, model: ResolvedModel, outcomes: Sequence[Outcome]
 ) -> Response:
     """Slow for large responses: call it in a thread."""
-    tensors = _tensors(outcomes, model.clusters)
+    tensors = _tensors(outcomes, model)
     outputs: list[schemas.InferResponseOutput] = []
     tail: list[bytes] = []
     for name, as_binary in inference.outputs.items():
@@ -72,20 +71,22 @@ def to_response(
 
 
 def _tensors(
-    outcomes: Sequence[Outcome], clusters: ModelClusters
+    outcomes: Sequence[Outcome], model: ResolvedModel
 ) -> dict[schemas.OutputName, _Tensor]:
     """The protocol has no errors of single images: they get cluster -1 and a text in `error`."""
-    probabilities = np.zeros((len(outcomes), len(clusters)), np.float32)  # (n, C)
+    clusters = model.clusters
+    merged = np.zeros((len(outcomes), len(clusters)), np.float32)  # (n, C)
     errors = [""] * len(outcomes)
     for row, outcome in enumerate(outcomes):
         if isinstance(outcome, ImageRejected):
             errors[row] = f"{outcome.code}: {outcome.detail}"
         else:
-            probabilities[row] = clusters.merge(outcome)
+            merged[row] = clusters.merge(outcome)
     if all(errors):
         raise InvalidRequest(f"No image can be read; the first error is {errors[0]}")
-    likeliest = probabilities.argmax(axis=1)
-    read = [not error for error in errors]
+    likeliest = merged.argmax(axis=1)
+    read = np.array([not error for error in errors])
+    probabilities = model.calibration.apply_to_all(merged) * read[:, None]
     chosen = np.where(read, np.take(clusters.cluster_ids, likeliest), -1).astype(np.int64)
     names = [clusters.names[i] if known else "" for i, known in zip(likeliest, read, strict=True)]
     return {
@@ -94,4 +95,5 @@ def _tensors(
         "probability": _Tensor("FP32", probabilities.max(axis=1)),
         "probabilities": _Tensor("FP32", probabilities),
         "error": _Tensor("BYTES", errors),
+        "raw_probability": _Tensor("FP32", merged.max(axis=1)),
     }

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from app.core.models.package import MANIFEST_FILE
 from app.core.models.package.untrusted_json import parse_json
 from app.core.platform.errors import ModelFileInvalid
+from temi.calibration import MAX_INTERCEPT, MAX_SLOPE, MIN_SLOPE
 from temi.config import Precision, TrainConfig
 from temi.errors import InvalidConfig
 
@@ -44,6 +45,11 @@ class TrainedOn(_Part):
     fingerprint: str | None = Field(max_length=64)
 
 
+class CalibrationMap(_Part):
+    slope: float = Field(ge=MIN_SLOPE, le=MAX_SLOPE)
+    intercept: float = Field(ge=-MAX_INTERCEPT, le=MAX_INTERCEPT)
+
+
 class Manifest(_Part):
     format: Literal[1]
     model: Origin | None = None  # name and version in the exporting service
@@ -54,6 +60,7 @@ class Manifest(_Part):
     feature_dim: int = Field(ge=1, le=1_000_000)
     n_clusters: int = Field(ge=2, le=1_000_000)
     temperature: float = Field(gt=0, le=1e6)
+    calibration: CalibrationMap | None = None  # absent in versions that are older than it
     clusters: list[NamedCluster]
     config: dict[str, Any]
     seed: int

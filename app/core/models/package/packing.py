@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+from app.core.models.calibrations import as_dict
 from app.core.models.files import changed, read_verified, unreadable
 from app.core.models.package import CHECKSUMS_FILE, ENDING, MANIFEST_FILE
 from app.core.platform.errors import StorageCorrupt
 from app.core.platform.streams import ByteSink
 from app.core.platform.tables import ModelVersion
 from app.core.storage import Storage
+from temi.calibration import Calibration
 
 _BLOCK = 1024 * 1024
 _DATE = (1980, 1, 1, 0, 0, 0)  # a version always gives the same bytes
@@ -28,7 +30,12 @@ class PackedModel:
     """The constructor raises ModelIntegrity if the SHA-256 of a file does not match."""
 
     def __init__(
-        self, storage: Storage, name: str, version: ModelVersion, labels: list[str]
+        self,
+        storage: Storage,
+        name: str,
+        version: ModelVersion,
+        labels: list[str],
+        calibration: Calibration,
     ) -> None:
         self.filename = f"{name}-{version.version}{ENDING}"
         self._storage = storage
@@ -36,6 +43,7 @@ class PackedModel:
         registered = json.loads(self._read(MANIFEST_FILE))
         self._manifest: dict[str, Any] = registered | {
             "model": {"name": name, "version": version.version},
+            "calibration": as_dict(calibration),
             "clusters": [{"cluster_id": i, "label": label} for i, label in enumerate(labels)],
         }
         self.size = sum(len(block) for block in self.blocks())

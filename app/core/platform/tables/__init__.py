@@ -33,7 +33,13 @@ from app.core.platform.tables.jobs import (
     TenantTurn,
     WebhookDelivery,
 )
-from app.core.platform.tables.models import Model, ModelAlias, ModelAliasChange, ModelVersion
+from app.core.platform.tables.models import (
+    Model,
+    ModelAlias,
+    ModelAliasChange,
+    ModelCalibration,
+    ModelVersion,
+)
 from app.core.platform.tables.storage import BlobDeletion, RetentionLock
 from app.core.platform.tables.workers import Shard, Worker
 
@@ -65,6 +71,7 @@ __all__ = [
     "Model",
     "ModelAlias",
     "ModelAliasChange",
+    "ModelCalibration",
     "ModelVersion",
     "RetentionLock",
     "Review",

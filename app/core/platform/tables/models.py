@@ -2,7 +2,14 @@
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Double, ForeignKey, Index, String
+from sqlalchemy import (
+    BigInteger,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    String,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.platform.clock import db_now
@@ -71,3 +78,28 @@ class ModelAliasChange(Base):
     version: Mapped[int | None]  # None: the alias was removed
     changed_by: Mapped[str | None] = mapped_column(String(200))  # the key's name; None: no key
     changed_at: Mapped[float] = mapped_column(Double(), default=db_now())
+
+
+class ModelCalibration(Base):
+    """A map of a version's probabilities, fitted to reviews; the newest is used. Rows are never
+    updated."""
+
+    __tablename__ = "model_calibrations"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["model_id", "version"],
+            ["model_versions.model_id", "model_versions.version"],
+            ondelete="CASCADE",
+        ),
+    )
+
+    model_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)  # 1, 2, ... of the version
+    slope: Mapped[float]
+    intercept: Mapped[float]
+    reviews: Mapped[int]  # that it was fitted to
+    error_before: Mapped[float]  # expected calibration error on them by the map before it
+    error_after: Mapped[float]  # each review by a map that was fitted to others
+    created_by: Mapped[str | None] = mapped_column(String(200))  # the key's name; None: no key
+    created_at: Mapped[float] = created_at_column()

@@ -11,7 +11,7 @@ from app.core.models.package.manifest import Manifest, parse_manifest
 from app.core.platform.errors import ModelFileInvalid
 from tests.model_files import small_manifest
 
-_OPTIONAL = {"model", "finetuned_from", "finetune"}
+_OPTIONAL = {"calibration", "model", "finetuned_from", "finetune"}
 
 
 def _parse(text: str | bytes) -> Manifest:
@@ -24,6 +24,14 @@ def test_a_valid_manifest() -> None:
     manifest, stored = parse_manifest(json.dumps(values).encode())
     assert stored == values
     assert (manifest.format, manifest.n_clusters, manifest.model) == (1, 3, None)
+
+
+@pytest.mark.parametrize(
+    "values", [{"slope": 0.0, "intercept": 0.0}, {"slope": 1.0}, {"slope": 1.0, "intercept": 1e9}]
+)
+def test_an_impossible_calibration_is_refused(values: dict[str, float]) -> None:
+    with pytest.raises(ModelFileInvalid, match="calibration"):
+        _parse(json.dumps(small_manifest(3, calibration=values)))
 
 
 @pytest.mark.parametrize("field", sorted(set(Manifest.model_fields) - _OPTIONAL))

@@ -13,9 +13,11 @@ from app.core.models.package.unpacking import unpack
 from app.core.platform.errors import ModelIntegrity
 from app.core.platform.tables import ModelVersion
 from app.core.runtime import Runtime
+from temi.calibration import Calibration
 from tests.model_files import small_files, small_manifest, write_files
 
 FOLDER = "models/job_1"
+CALIBRATION = Calibration(slope=0.5, intercept=-0.25)
 
 
 def _version(runtime: Runtime, **manifest: Any) -> ModelVersion:
@@ -25,7 +27,7 @@ def _version(runtime: Runtime, **manifest: Any) -> ModelVersion:
 
 
 def _pack(runtime: Runtime, version: ModelVersion) -> PackedModel:
-    return PackedModel(runtime.storage, "cats", version, ["a", "b", "äöü"])
+    return PackedModel(runtime.storage, "cats", version, ["a", "b", "äöü"], CALIBRATION)
 
 
 def _bytes(packed: PackedModel) -> bytes:
@@ -46,7 +48,9 @@ def test_the_file_has_all_members(runtime: Runtime) -> None:
     assert head == runtime.storage.read(f"{FOLDER}/model.safetensors")
     assert [cluster["label"] for cluster in manifest["clusters"]] == ["a", "b", "äöü"]
     assert manifest["model"] == {"name": "cats", "version": 2}
-    rest = {k: v for k, v in manifest.items() if k not in ("model", "clusters")}
+    assert manifest["calibration"] == {"slope": 0.5, "intercept": -0.25}
+    changed = ("model", "clusters", "calibration")
+    rest = {k: v for k, v in manifest.items() if k not in changed}
     assert rest == {k: v for k, v in small_manifest(3).items() if k != "clusters"}
 
 

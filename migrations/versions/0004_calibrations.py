@@ -1,0 +1,38 @@
+"""Calibrations of model versions"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "model_calibrations",
+        sa.Column("model_id", sa.String(length=40), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("slope", sa.Double(), nullable=False),
+        sa.Column("intercept", sa.Double(), nullable=False),
+        sa.Column("reviews", sa.Integer(), nullable=False),
+        sa.Column("error_before", sa.Double(), nullable=False),
+        sa.Column("error_after", sa.Double(), nullable=False),
+        sa.Column("created_by", sa.String(length=200), nullable=True),
+        sa.Column("created_at", sa.Double(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["model_id", "version"],
+            ["model_versions.model_id", "model_versions.version"],
+            name=op.f("fk_model_calibrations_model_id_version_model_versions"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint(
+            "model_id", "version", "number", name=op.f("pk_model_calibrations")
+        ),
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("model_calibrations")
