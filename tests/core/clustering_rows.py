@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app.core.clusterings.operations import Operation, Split, apply_operation
 from app.core.clusterings.rows import Assigned, add_assignments, add_clusters, refresh_clusters
 from app.core.clusterings.splitting import plan_split
-from app.core.datasets.rows import create_dataset, fingerprint
+from app.core.datasets.rows import create_dataset, fingerprint, get_dataset
 from app.core.platform.ids import new_id
 from app.core.platform.tables import (
     EXCLUDED,
@@ -18,6 +19,7 @@ from app.core.platform.tables import (
     Cluster,
     Clustering,
     ClusteringOperation,
+    Dataset,
     Image,
 )
 from app.core.runtime import Runtime
@@ -37,30 +39,54 @@ def store(runtime: Runtime, places: list[int], *, n_clusters: int | None = None)
     """Image i is in cluster `places[i]`."""
     with runtime.db.write() as session:
         dataset = create_dataset(session, tenant=TENANT, name="d")
-        dataset.end_position = dataset.image_count = len(places)
-        ids = [new_id("img") for _ in places]
-        for position, image_id in enumerate(ids):
-            session.add(
-                Image(
-                    id=image_id,
-                    dataset_id=dataset.id,
-                    position=position,
-                    name=f"{position}.png",
-                    sha256=sha256(position),
-                    width=1,
-                    height=1,
-                    format="PNG",
-                    bytes=1,
-                )
+        ids = _add_images(session, dataset, len(places))
+    return _add_clustering(runtime, dataset.id, ids, places, n_clusters)
+
+
+def retrain(
+    runtime: Runtime, stored: Stored, places: list[int], *, n_clusters: int | None = None
+) -> Stored:
+    """Another clustering of the dataset; more places than it has images: they are added first."""
+    with runtime.db.write() as session:
+        dataset = get_dataset(session, TENANT, stored.dataset_id, lock=True)
+        added = _add_images(session, dataset, len(places) - len(stored.images))
+    return _add_clustering(runtime, stored.dataset_id, [*stored.images, *added], places, n_clusters)
+
+
+def _add_images(session: Session, dataset: Dataset, count: int) -> list[str]:
+    start = dataset.end_position or 0
+    ids = [new_id("img") for _ in range(count)]
+    for position, image_id in enumerate(ids, start=start):
+        session.add(
+            Image(
+                id=image_id,
+                dataset_id=dataset.id,
+                position=position,
+                name=f"{position}.png",
+                sha256=sha256(position),
+                width=1,
+                height=1,
+                format="PNG",
+                bytes=1,
             )
-        session.flush()
-        dataset.fingerprint = fingerprint(session, dataset.id)
-        count = n_clusters or max(places) + 1
+        )
+    dataset.end_position = start + count
+    dataset.image_count = (dataset.image_count or 0) + count
+    session.flush()
+    dataset.fingerprint = fingerprint(session, dataset.id)
+    return ids
+
+
+def _add_clustering(
+    runtime: Runtime, dataset_id: str, ids: list[str], places: list[int], n_clusters: int | None
+) -> Stored:
+    count = n_clusters or max(places) + 1
+    with runtime.db.write() as session:
         clustering = Clustering(
             id=new_id("cl"),
             tenant=TENANT,
-            dataset_id=dataset.id,
-            dataset_fingerprint=dataset.fingerprint,
+            dataset_id=dataset_id,
+            dataset_fingerprint=session.get_one(Dataset, dataset_id).fingerprint,
             embedding_folder=FOLDER,
             model_name="m",
             model_version=1,
@@ -78,7 +104,7 @@ def store(runtime: Runtime, places: list[int], *, n_clusters: int | None = None)
         )
         add_assignments(session, clustering.id, rows)
         refresh_clusters(session, clustering.id)
-        return Stored(clustering_id=clustering.id, dataset_id=dataset.id, images=ids)
+        return Stored(clustering_id=clustering.id, dataset_id=dataset_id, images=ids)
 
 
 def sha256(position: int) -> str:

@@ -3,7 +3,7 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core.clusterings.operations import created_clusters
+from app.core.clusterings.operations import merges_of, splits_of
 from app.core.platform.tables import Clustering, ClusteringOperation, Dataset
 
 
@@ -30,7 +30,7 @@ def find_targets(session: Session, clustering: Clustering, n_outputs: int) -> li
         select(ClusteringOperation)
         .where(
             ClusteringOperation.clustering_id == clustering.id,
-            ClusteringOperation.kind.in_(("merge", "split")),
+            ClusteringOperation.kind.in_(("merge", "split", "adopt")),
             ClusteringOperation.undone_by.is_(None),
         )
         .order_by(ClusteringOperation.revision)
@@ -42,8 +42,10 @@ def find_targets(session: Session, clustering: Clustering, n_outputs: int) -> li
 
 
 def _after(edit: ClusteringOperation, clusters: list[int]) -> list[int]:
-    if edit.kind == "split":
-        is_split = edit.arguments["cluster_id"] in clusters
-        return clusters + created_clusters(edit) if is_split else clusters
-    merged, into = edit.arguments["cluster_ids"], edit.arguments["into"]
-    return list(dict.fromkeys(into if each in merged else each for each in clusters))
+    for merge in merges_of(edit):
+        merged, into = merge["cluster_ids"], merge["into"]
+        clusters = list(dict.fromkeys(into if each in merged else each for each in clusters))
+    for split in splits_of(edit):
+        if split["cluster_id"] in clusters:
+            clusters = clusters + split["new"]
+    return clusters

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.core.clusterings.operations import merges_of
 from app.core.platform.tables import Cluster, ClusteringOperation, ModelVersion
 
 Probabilities = npt.NDArray[np.float32]
@@ -77,34 +78,35 @@ def current_clusters(
     ).all()
     labels = {row.cluster_id: row.label for row in rows}
     inactive = {row.cluster_id for row in rows if not row.active}
-    into = _merged(session, edited) if inactive else {}
-    cluster_ids = [_follow(number, inactive, into) for number in range(len(names))]
+    into = read_merges(session, edited) if inactive else {}
+    cluster_ids = [follow_merges(number, into) for number in range(len(names))]
     return ModelClusters(
         names=[labels.get(to, name) for to, name in zip(cluster_ids, names, strict=True)],
         cluster_ids=cluster_ids,
     )
 
 
-def _merged(session: Session, clustering_id: str) -> dict[int, int]:
+def read_merges(session: Session, clustering_id: str) -> dict[int, int]:
     """Maps each merged cluster to the cluster that it was merged into."""
-    merges = session.scalars(
+    edits = session.scalars(
         select(ClusteringOperation)
         .where(
             ClusteringOperation.clustering_id == clustering_id,
-            ClusteringOperation.kind == "merge",
+            ClusteringOperation.kind.in_(("merge", "adopt")),
             ClusteringOperation.undone_by.is_(None),
         )
         .order_by(ClusteringOperation.revision)
     )
     return {
-        int(source): int(merge.arguments["into"])
-        for merge in merges
-        for source in merge.arguments["cluster_ids"]
-        if source != merge.arguments["into"]
+        int(source): int(merge["into"])
+        for edit in edits
+        for merge in merges_of(edit)
+        for source in merge["cluster_ids"]
+        if source != merge["into"]
     }
 
 
-def _follow(number: int, inactive: set[int], into: dict[int, int]) -> int:
-    while number in inactive and number in into:
+def follow_merges(number: int, into: dict[int, int]) -> int:
+    while number in into:
         number = into[number]
     return number

@@ -6,7 +6,13 @@ from app.core.clusterings.operations.apply import (
     lock_clustering,
     same_names,
 )
-from app.core.clusterings.operations.history import created_clusters, next_redo, next_undo
+from app.core.clusterings.operations.history import (
+    created_clusters,
+    merges_of,
+    next_redo,
+    next_undo,
+    splits_of,
+)
 from app.core.clusterings.operations.kinds import (
     KINDS,
     Exclude,
@@ -35,7 +41,9 @@ __all__ = [
     "check_revision",
     "created_clusters",
     "lock_clustering",
+    "merges_of",
     "next_redo",
     "next_undo",
     "same_names",
+    "splits_of",
 ]

@@ -1,5 +1,7 @@
 """Undo and redo: an undo reverts an operation, a redo reverts the undo of it."""
 
+from typing import Any
+
 from sqlalchemy import Select, SQLColumnExpression, func, select
 from sqlalchemy.orm import aliased
 
@@ -55,11 +57,11 @@ def undo(editor: ClusteringEditor, created_by: str | None) -> ClusteringOperatio
         raise NothingToUndo("Every operation on this clustering is already undone.")
     undone = _operation(editor, revision)
     _revert(editor, undone)
-    if undone.kind == "split":  # images that were added to its parts since
-        parts = created_clusters(undone)
-        editor.move(Assignment.cluster_id.in_(parts), undone.arguments["cluster_id"])
-    else:
-        _keep_filled(editor, created_clusters(undone))
+    created = set(created_clusters(undone))
+    for split in splits_of(undone):  # images that were added to its parts since
+        editor.move(Assignment.cluster_id.in_(split["new"]), split["cluster_id"])
+        created -= set(split["new"])
+    _keep_filled(editor, sorted(created))
     undone.undone_by = editor.revision
     return editor.finish("undo", {}, created_by=created_by, undoes=revision)
 
@@ -81,6 +83,20 @@ def created_clusters(operation: ClusteringOperation) -> list[int]:
     """The clusters that an operation created."""
     before = operation.clusters_before.items()
     return sorted(int(number) for number, state in before if state["label"] is None)
+
+
+def merges_of(operation: ClusteringOperation) -> list[dict[str, Any]]:
+    """The merges of a merge or an adoption: `cluster_ids`, and `into` which of them."""
+    if operation.kind == "merge":
+        return [operation.arguments]
+    return list(operation.arguments.get("merges", []))
+
+
+def splits_of(operation: ClusteringOperation) -> list[dict[str, Any]]:
+    """The splits of a split or an adoption: `cluster_id`, and the clusters that are `new`."""
+    if operation.kind == "split":
+        return [{**operation.arguments, "new": created_clusters(operation)}]
+    return list(operation.arguments.get("splits", []))
 
 
 def _keep_filled(editor: ClusteringEditor, created: list[int]) -> None:

@@ -64,9 +64,7 @@ class Split:
         leave = self._leaving(len(self.plan.parts))
         editor.change(cluster, active=True)
         for number, part in enumerate(leave, start=2):
-            suffix = f" ({number})"
-            label = cluster.label[: MAX_LABEL - len(suffix)] + suffix
-            new = editor.add_cluster(label, named=False)
+            new = editor.add_cluster(numbered_label(cluster.label, number), named=False)
             for chunk in chunked(self.plan.parts[part]):
                 editor.move_images([image_id.decode() for image_id in chunk], new)
         return {
@@ -159,6 +157,12 @@ class Redo:
 
 Operation = Rename | Merge | Split | Move | Exclude | Undo | Redo
 KINDS: dict[str, type[Operation]] = {kind.__name__.lower(): kind for kind in get_args(Operation)}
+
+
+def numbered_label(label: str, number: int) -> str:
+    """The label of a part of a cluster; the first part keeps that of the cluster."""
+    suffix = f" ({number})" if number > 1 else ""
+    return label[: MAX_LABEL - len(suffix)] + suffix
 
 
 def _move(
