@@ -17,7 +17,14 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WORDS = re.compile(r"[^\W\d_]+")
 # Names that cameras, phones and programs give, and words without content.
 _STOP = frozenset(
-    ["and", "archive", "batch", "bild", "cam", "camera", "capture", "copy", "crop", "data", "dataset", "dcim", "dcp", "download", "downloads", "dsc", "dscf", "dscn", "edit", "edited", "export", "file", "files", "final", "folder", "for", "foto", "frame", "from", "gopr", "image", "images", "img", "imgp", "input", "jpeg", "jpg", "kopie", "label", "labels", "misc", "mvimg", "new", "old", "original", "output", "pano", "part", "photo", "photos", "pic", "pics", "picture", "pictures", "png", "pxl", "resized", "sample", "samples", "scan", "screenshot", "set", "snapshot", "test", "the", "thumb", "thumbnail", "tif", "tiff", "train", "unnamed", "untitled", "upload", "uploads", "val", "valid", "validation", "vid", "webp", "whatsapp", "with"]
+    """
+    and archive batch bild cam camera capture copy crop data dataset dcim dcp download downloads dsc
+    dscf dscn edit edited export file files final folder for foto frame from gopr image images img
+    imgp input jpeg jpg kopie label labels misc mvimg new old original output pano part photo photos
+    pic pics picture pictures png pxl resized sample samples scan screenshot set snapshot test the
+    thumb thumbnail tif tiff train unnamed untitled upload uploads val valid validation vid webp
+    whatsapp with
+    """.split()  # noqa: SIM905 - a list would have a line for each word
 )
 
 
