@@ -35,6 +35,7 @@ from app.api.routes import (
     model_calibrations,
     model_files,
     models,
+    name_suggestions,
     oip,
     operations,
     predictions,
@@ -55,6 +56,7 @@ from app.core.runtime import Runtime
 from app.core.serving import Serving
 from app.core.serving.preload import ModelPreloader
 from app.core.serving.resolver import ModelResolver
+from app.core.serving.vocabulary import VocabularyEmbedder
 
 _DESCRIPTION = """
 Sorts unlabeled photo collections into meaningful groups and labels new photos.
@@ -78,6 +80,7 @@ _WITH_KEY = (
     job_plots,
     maps,
     clusterings,
+    name_suggestions,
     operations,
     cluster_pictures,
     models,
@@ -124,6 +127,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.runtime = runtime
     app.state.serving = serving
     app.state.resolver = resolver
+    app.state.vocabulary = VocabularyEmbedder(settings, serving)
     app.state.access = AccessState(runtime)
     app.state.thumbnail_threads = CapacityLimiter(images.THUMBNAIL_THREADS)
     app.state.metrics = metrics

@@ -2,13 +2,14 @@
 
 import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
 from temi.backbones.backends import Backend, select_backend
+from temi.backbones.classifier import Classifier
 from temi.backbones.inference import fold_batch_norms
 from temi.backbones.preprocessing import Preprocessing
 from temi.config import Precision
@@ -32,12 +33,14 @@ class Backbone:
         weights_hash: str,
         device: torch.device,
         precision: Precision = "float32",
+        load_classifier: Callable[[], Classifier | None] = lambda: None,
     ) -> None:
         self.name = name
         self.precision = precision
         self.preprocessing = preprocessing
         self.weights_hash = weights_hash
         self.device = device
+        self.load_classifier = load_classifier  # that the weights were trained with
         self.module = module.eval().requires_grad_(False).to(device)
         size = preprocessing.size
         # Noise, not zeros: every layer gets a different input.

@@ -1,6 +1,7 @@
 """Loads a backbone by its name: the embedded one, or one of timm or open_clip."""
 
 import logging
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from temi.backbones.auto import AUTO, choose_backbone
 from temi.backbones.base import Backbone, hash_tensors
 from temi.backbones.catalog import BackboneName, check_backbone, parse_name
 from temi.backbones.checkpoints import backbone_state
+from temi.backbones.classifier import load_classifier
 from temi.backbones.embedded import EmbeddedBackbone
 from temi.backbones.preprocessing import INTERPOLATIONS, Preprocessing
 from temi.backbones.weights import load_by_position, load_exactly, read_content, read_state
@@ -69,6 +71,7 @@ def load_backbone(
         weights_hash=hash_tensors(module.state_dict()),
         device=target,
         precision=precision,
+        load_classifier=partial(load_classifier, parsed, file),
     )
     if named is not None and backbone.dim != named.dim:
         raise TemiError(f"{name} has {backbone.dim} features per image, expected {named.dim}")

@@ -83,6 +83,23 @@ class SimilarClusters(ApiModel):
     data: list[SimilarCluster]
 
 
+class NameSuggestion(ApiModel):
+    name: str
+    score: float  # how far it applies to the cluster and not to those nearest to it, up to 1
+    sources: list[str]  # vocabulary, classifier, files
+
+
+class ClusterNames(ApiModel):
+    cluster_id: int
+    label: str  # the current name
+    suggestions: list[NameSuggestion]  # best first
+
+
+class NameSuggestions(ApiModel):
+    revision: int
+    data: list[ClusterNames]
+
+
 class ClusterGroup(ApiModel):
     cluster_ids: list[int]  # those that a person has named first, then the largest first
     size: int

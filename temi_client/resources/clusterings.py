@@ -11,6 +11,7 @@ from temi_client.models.clusterings import (
     Cluster,
     Clustering,
     Hierarchy,
+    NameSuggestions,
     Operation,
     RankedImage,
     Selection,
@@ -71,6 +72,14 @@ class ClusteringMethods(Resource):
         """Returns the cursor of every 200th image, or of every `every`-th, in this order."""
         path = f"{_cluster(clustering_id, cluster_id)}/images/cursors"
         return self._get(PageCursors, path, sort=sort, similar_to=similar_to, every=every)
+
+    def name_suggestions(
+        self, clustering_id: str, cluster_ids: Sequence[int] | None = None
+    ) -> NameSuggestions:
+        """Returns names for these clusters, at most 200, or for all if there are no more."""
+        numbers = None if cluster_ids is None else list(cluster_ids)
+        path = f"{_path(clustering_id)}/name-suggestions"
+        return self._get(NameSuggestions, path, cluster_id=numbers)
 
     def similar_clusters(
         self, clustering_id: str, cluster_id: int, *, limit: int | None = None

@@ -88,6 +88,7 @@ CALLS: dict[str, Call] = {
     "cluster_images": lambda c, _: c.cluster_images("cl_1", 0),
     "cluster_image_cursors": lambda c, _: c.cluster_image_cursors("cl_1", 0),
     "similar_clusters": lambda c, _: c.similar_clusters("cl_1", 0),
+    "name_suggestions": lambda c, _: c.name_suggestions("cl_1"),
     "hierarchy": lambda c, _: c.hierarchy("cl_1", 2),
     "assignments": lambda c, _: c.assignments("cl_1"),
     "contact_sheet": lambda c, _: c.contact_sheet("cl_1", 0),

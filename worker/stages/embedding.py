@@ -2,10 +2,12 @@
 
 An embedding is a folder with `hashes.npy`, the sha256 of every image in the order of the dataset,
 and `features.npy`, the features of the same rows. New images are embedded in shards, which survive
-a crash. A large embedding has `index.faiss`, too, by which it is searched.
+a crash. A large embedding has `index.faiss`, too, by which it is searched, and that of a backbone
+with a classifier of ImageNet has `classifier.safetensors`, by which clusters are named.
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import safetensors.numpy
 from sqlalchemy import select
 
 from app.core.datasets.embeddings import add_embedding, earlier_folders
-from app.core.datasets.features import INDEX_ROWS, index_key
+from app.core.datasets.features import INDEX_ROWS, classifier_key, index_key
 from app.core.jobs.kinds import KINDS
 from app.core.jobs.shards import ShardSpec
 from app.core.platform.activity import report_activity
@@ -99,6 +102,7 @@ def embed_dataset(
     if not files.done:
         _embed(context, backbone, files, hashes, stage)
     index_features(context, files)
+    save_classifier(backbone, files)
 
 
 def _embed(
@@ -122,6 +126,15 @@ def index_features(context: JobContext, files: EmbeddingFiles) -> None:
         return
     with context.computing(), files.storage.writing(key) as file:
         build_index(features, Path(file.name))
+
+
+def save_classifier(backbone: Backbone, files: EmbeddingFiles) -> None:
+    """Saves the classifier of the backbone, if it has one, for names of clusters."""
+    key = classifier_key(files.folder)
+    if not files.storage.exists(key) and (found := backbone.load_classifier()) is not None:
+        tensors = {"weight": found.weight, "bias": found.bias}
+        names = {"names": json.dumps(found.names)}
+        files.storage.write(key, safetensors.numpy.save(tensors, names))
 
 
 def _embed_shards(

@@ -1,18 +1,20 @@
 """Clusterings."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, Field
 
 from app.api.schemas.common import shown_fields
 from app.api.schemas.models import ModelRef
-from app.core.clusterings import hierarchy, rows, similarity, splitting
+from app.core.clusterings import hierarchy, name_suggestions, rows, similarity, splitting
 from app.core.clusterings import statistics as cluster_statistics
 from app.core.platform import tables
 
+NameSource = Literal["vocabulary", "classifier", "files"]
 _BINS = 20
 
 
@@ -123,6 +125,34 @@ class SimilarClusters(BaseModel):
     @classmethod
     def of(cls, found: similarity.SimilarClusters) -> "SimilarClusters":
         data = [SimilarCluster(**cluster._asdict()) for cluster in found.clusters]
+        return cls(revision=found.revision, data=data)
+
+
+class NameSuggestion(BaseModel):
+    name: str
+    score: float = Field(
+        description="From 0 to 1: how far it applies to the cluster and not to those nearest to it."
+    )
+    sources: list[NameSource] = Field(
+        description="`vocabulary`: words compared with the features, by a backbone that was "
+        "trained on images and texts; `classifier`: classes of ImageNet, by a backbone that was "
+        "trained on them; `files`: file and folder names and metadata."
+    )
+
+
+class ClusterNames(BaseModel):
+    cluster_id: int
+    label: str = Field(description="The current name.")
+    suggestions: list[NameSuggestion] = Field(description="Up to three, best first.")
+
+
+class NameSuggestions(BaseModel):
+    revision: int
+    data: list[ClusterNames]
+
+    @classmethod
+    def of(cls, found: name_suggestions.NameSuggestions) -> "NameSuggestions":
+        data = [ClusterNames.model_validate(asdict(cluster)) for cluster in found.clusters]
         return cls(revision=found.revision, data=data)
 
 

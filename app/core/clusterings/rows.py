@@ -175,7 +175,7 @@ def examples(
 ) -> dict[int, list[Example]]:
     """The most probable images of each cluster, as `ranked_images` finds them, but in two
     statements for all clusters."""
-    image_ids = _example_ids(session, clustering_id, cluster_ids, count) if count else {}
+    image_ids = representative_ids(session, clustering_id, cluster_ids, count) if count else {}
     found = read_examples(session, clustering_id, list(chain.from_iterable(image_ids.values())))
     return {
         number: sorted(
@@ -204,9 +204,10 @@ def read_examples(
     return found
 
 
-def _example_ids(
+def representative_ids(
     session: Session, clustering_id: str, cluster_ids: Sequence[int], count: int
 ) -> dict[int, list[str]]:
+    """The most probable images of each cluster that has images."""
     # Joined to one text by the database: the first rows of many groups otherwise need a window
     # over all images, or LATERAL, which SQLite does not have.
     first = (

@@ -3,7 +3,7 @@
 What a request computes is kept for the next ones, until the clustering changes.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -74,6 +74,15 @@ class Centers:
             found.append(np.rint(exact @ directions[own[0]].astype(np.float64) * MILLION))
         cosines = np.concatenate(found).astype(int).tolist()
         return dict(zip(self.cluster_ids.tolist(), cosines, strict=True))
+
+    def nearest(self, cluster_ids: Sequence[int], count: int) -> dict[int, list[int]]:
+        """The clusters nearest to each of these, nearest first, without itself."""
+        found: dict[int, list[int]] = {}
+        for cluster_id in cluster_ids:
+            others = self.cosines(cluster_id)
+            others.pop(cluster_id, None)
+            found[cluster_id] = sorted(others, key=lambda one: (-others[one], one))[:count]
+        return found
 
 
 class CenterChanges(NamedTuple):

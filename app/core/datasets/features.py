@@ -26,7 +26,7 @@ Rows = npt.NDArray[np.int64]
 Cosines = npt.NDArray[np.int32]
 """In millionths."""
 
-INDEX_ROWS = 20_000  # above, an index is built; so many are compared within 50 ms
+INDEX_ROWS = 10_000  # above, an index is built; so many are compared within 50 ms
 HASH = "S32"  # compares like bytes: only trailing zeros are stripped, on both sides
 MILLION = 1_000_000
 _HASH_ROWS = 10_000
@@ -135,6 +135,11 @@ class StoredFeatures:
 def index_key(folder: str) -> str:
     """Of the search index of an embedding, for more rows than can be compared one by one."""
     return f"{folder}/index.faiss"
+
+
+def classifier_key(folder: str) -> str:
+    """Of the classifier of ImageNet that belongs to the features, if their backbone has one."""
+    return f"{folder}/classifier.safetensors"
 
 
 def open_features(storage: Storage, folder: str | None) -> StoredFeatures:

@@ -1,6 +1,6 @@
 """Limits of predict requests and of loaded models."""
 
-from pydantic import Field
+from pydantic import Field, FilePath
 from pydantic_settings import BaseSettings
 
 from app.core.platform.settings.types import GiB, MiB
@@ -45,6 +45,11 @@ class ServingSettings(BaseSettings):
         default=4 * GiB,
         gt=0,
         description="Memory for loaded models; the least recently used are unloaded.",
+    )
+    vocabulary_file: FilePath | None = Field(
+        default=None,
+        description="Words that may name clusters, by comma or line, instead of the built-in ones; "
+        "for backbones that were trained on images and texts.",
     )
     predict_idle_seconds: float = Field(
         default=1800.0, gt=0, description="A model without requests for this time is unloaded."
