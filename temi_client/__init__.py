@@ -12,6 +12,14 @@ from temi_client.errors import (
 )
 from temi_client.models.access import AuditEntry, CreatedKey, Key
 from temi_client.models.base import PageCursors, Readiness
+from temi_client.models.clustering_changes import (
+    AppearedCluster,
+    ChangedImage,
+    ChangedImages,
+    ChangePart,
+    Changes,
+    GroupChange,
+)
 from temi_client.models.clusterings import (
     Assignment,
     Cluster,
@@ -45,6 +53,7 @@ from temi_client.models.predictions import LoadedModel, Prediction, Predictions
 from temi_client.models.registry import AliasChange, Comparison, Model, ModelVersion
 from temi_client.models.system import System
 from temi_client.models.workers import Worker
+from temi_client.resources.clustering_changes import Decision
 from temi_client.resources.clusterings import ImageOrder, PlotName
 from temi_client.resources.datasets import DuplicateKind, LabelFormat
 from temi_client.resources.jobs import ExportFormat, JobPlotName, SweepParameter
@@ -53,8 +62,13 @@ from temi_client.resources.uploads import LabelsFrom, Source
 __all__ = [
     "AliasChange",
     "ApiError",
+    "AppearedCluster",
     "Assignment",
     "AuditEntry",
+    "ChangePart",
+    "ChangedImage",
+    "ChangedImages",
+    "Changes",
     "Cluster",
     "ClusterGroup",
     "Clustering",
@@ -65,10 +79,12 @@ __all__ = [
     "CurvePoint",
     "Dataset",
     "DatasetIssue",
+    "Decision",
     "Duplicate",
     "DuplicateKind",
     "Export",
     "ExportFormat",
+    "GroupChange",
     "Hierarchy",
     "Image",
     "ImageLabel",
