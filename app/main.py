@@ -18,6 +18,7 @@ from app.api.metrics import Metrics
 from app.api.routes import (
     audit,
     cluster_pictures,
+    clustering_changes,
     clusterings,
     current_clusterings,
     dataset_labels,
@@ -82,6 +83,7 @@ _WITH_KEY = (
     clusterings,
     name_suggestions,
     operations,
+    clustering_changes,
     cluster_pictures,
     models,
     model_aliases,

@@ -12,6 +12,14 @@ from temi_client.errors import (
 )
 from temi_client.models.access import AuditEntry, CreatedKey, Key
 from temi_client.models.base import PageCursors, Readiness
+from temi_client.models.clustering_changes import (
+    AppearedCluster,
+    ChangedImage,
+    ChangedImages,
+    ChangePart,
+    Changes,
+    GroupChange,
+)
 from temi_client.models.clusterings import (
     Assignment,
     Cluster,
@@ -58,6 +66,7 @@ from temi_client.models.registry import (
 )
 from temi_client.models.system import System
 from temi_client.models.workers import Worker
+from temi_client.resources.clustering_changes import Decision
 from temi_client.resources.clusterings import ImageOrder, PlotName
 from temi_client.resources.datasets import DuplicateKind, LabelFormat
 from temi_client.resources.jobs import ExportFormat, JobPlotName, SweepParameter
@@ -67,9 +76,14 @@ from temi_client.resources.uploads import LabelsFrom, Source
 __all__ = [
     "AliasChange",
     "ApiError",
+    "AppearedCluster",
     "Assignment",
     "AuditEntry",
     "Calibration",
+    "ChangePart",
+    "ChangedImage",
+    "ChangedImages",
+    "Changes",
     "Cluster",
     "ClusterGroup",
     "ClusterNames",
@@ -82,11 +96,13 @@ __all__ = [
     "CurvePoint",
     "Dataset",
     "DatasetIssue",
+    "Decision",
     "Duplicate",
     "DuplicateKind",
     "Export",
     "ExportFormat",
     "FoundImage",
+    "GroupChange",
     "Hierarchy",
     "Image",
     "ImageLabel",

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from temi_client.models.base import Readiness
 from temi_client.resources.access import AccessMethods
+from temi_client.resources.clustering_changes import ClusteringChangeMethods
 from temi_client.resources.clusterings import ClusteringMethods
 from temi_client.resources.datasets import DatasetMethods
 from temi_client.resources.exports import ExportMethods
@@ -29,6 +30,7 @@ class TemiClient(
     ImageMethods,
     JobMethods,
     ClusteringMethods,
+    ClusteringChangeMethods,
     ExportMethods,
     RegistryMethods,
     PredictionMethods,

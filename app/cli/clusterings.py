@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.cli import clustering_names, clustering_operations, references
+from app.cli import clustering_changes, clustering_names, clustering_operations, references
 from app.cli.connection import connect
 from app.cli.options import (
     AsJson,
@@ -35,6 +35,7 @@ from temi_client import ImageOrder, PlotName, TemiClient
 app = typer.Typer(no_args_is_help=True, help="Show and edit clusterings.")
 app.add_typer(clustering_names.app)
 app.add_typer(clustering_operations.app)
+app.add_typer(clustering_changes.app)
 
 Sort = Annotated[ImageOrder, typer.Option(help="Order of the images.")]
 Excluded = Annotated[

@@ -48,6 +48,7 @@ def make_owner(client: TestClient, runtime: Runtime, name: str) -> Tenant:
     job = _ingest(owner, runtime)
     dataset = job["dataset_id"]
     clustering = store_clustering(runtime, dataset, model=SECRET)
+    other_clustering = store_clustering(runtime, dataset, model=f"{SECRET}-2")
     _end_jobs(owner, runtime)
     rename = {"kind": "rename", "cluster_id": 0, "label": f"{SECRET} one"}
     path = f"/v1/clusterings/{clustering}/operations"
@@ -64,6 +65,7 @@ def make_owner(client: TestClient, runtime: Runtime, name: str) -> Tenant:
         sweep_job_id=_sweep_job(owner, runtime, dataset),
         map_job_id=_map_job(owner, runtime, dataset),
         clustering_id=clustering,
+        other_clustering_id=other_clustering,
         cluster_id=0,
         name=SECRET,
         model=SECRET,

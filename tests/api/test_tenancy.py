@@ -32,6 +32,7 @@ _OTHER_PARAMETERS = {
     "/v1/models/{name}/versions/{version}/plots/{plot}": {"plot": "reliability"},
     "/v1/jobs/{job_id}/map": {"job_id": "{map_job_id}"},
 }
+_SINCE = {"params": {"since": "{other_clustering_id}"}}
 # What a request needs besides its path; {image_id} and the like are filled in.
 _REQUESTS: dict[Operation, dict[str, Any]] = {
     ("POST", "/v1/datasets"): {
@@ -56,6 +57,12 @@ _REQUESTS: dict[Operation, dict[str, Any]] = {
         "json": {"parts": 2, "seed": 0}
     },
     ("GET", "/v1/clusterings/{clustering_id}/hierarchy"): {"params": {"n_groups": 1}},
+    ("GET", "/v1/clusterings/{clustering_id}/changes"): _SINCE,
+    ("GET", "/v1/clusterings/{clustering_id}/changes/{cluster_id}/images"): _SINCE,
+    ("POST", "/v1/clusterings/{clustering_id}:adopt"): {
+        "json": {"since": "{other_clustering_id}", "since_revision": 1},
+        "headers": {"If-Match": "*"},
+    },
     ("PUT", "/v1/models/{name}/aliases/{alias}"): {"json": {"version": 1}},
     ("GET", "/v1/models/{name}:compare"): {"params": {"left": 1, "right": 1}},
     ("POST", "/v1/models/{name}:predict"): {"files": _PHOTO},

@@ -102,6 +102,9 @@ CALLS: dict[str, Call] = {
     "exclude_images": lambda c, _: c.exclude_images("cl_1", ["img_1"], revision=1),
     "undo": lambda c, _: c.undo("cl_1", revision=1),
     "redo": lambda c, _: c.redo("cl_1", revision=1),
+    "changes": lambda c, _: c.changes("cl_2", "cl_1"),
+    "changed_images": lambda c, _: c.changed_images("cl_2", "cl_1", 0, into=[1]),
+    "adopt": lambda c, _: c.adopt("cl_2", "cl_1", revision=1, since_revision=1),
     # exports
     "exports": lambda c, _: c.exports(),
     "get_export": lambda c, _: c.get_export("exp_1"),

@@ -28,8 +28,10 @@ _PARTLY = ("POST /v1/datasets ", "POST /v1/datasets/{dataset_id}/images ")
 _UPLOAD = b"four"
 _LABELING = '<View><Image name="i" value="$image"/><Choices name="c" toName="i"/></View>'
 _DELETIONS = ("delete_images", "delete_image", "delete_clustering", "delete_dataset")
+_EDITS = ("create_operation", "adopt_clustering")
 # All others succeed. These name what does not exist, or what the service must refuse.
 _REFUSED = {
+    "adopt_clustering": 422,  # there is no other clustering
     "append_to_upload": 404,
     "cancel_job": 409,
     "create_job": 409,  # images are being added to the dataset
@@ -45,6 +47,8 @@ _REFUSED = {
     "import_version": 422,
     "add_calibration": 409,
     "list_alias_changes": 404,
+    "read_changed_images": 422,  # there is no other clustering
+    "read_changes": 422,
     "read_job_plot": 404,  # the job is no sweep
     "read_export": 404,
     "read_upload": 404,
@@ -120,6 +124,7 @@ def _known(live: Live) -> dict[str, Any]:
         return {
             "dataset_id": dataset.id,
             "clustering_id": clustering.id,
+            "since": clustering.id,
             "cluster_id": 0,
             "n_groups": 1,
             "image_id": next(client.images(dataset.id)).id,
@@ -143,6 +148,10 @@ def _json_body(name: str, known: dict[str, Any]) -> tuple[str, dict[str, Any]] |
     tensor = {"name": "embeddings", "datatype": "FP32", "shape": [1, DIM], "data": [0.5] * DIM}
     task = {"data": {"image": f"/v1/images/{known['image_id']}/content"}}
     bodies: dict[str, tuple[str, dict[str, Any]]] = {
+        "adopt_clustering": (
+            "AdoptionCreate",
+            {"since": known["since"], "since_revision": 1, "decisions": []},
+        ),
         "create_job": (
             "ClusterCreate",
             {"kind": "cluster", "dataset_id": known["dataset_id"], "n_clusters": 2},
@@ -173,7 +182,7 @@ def _arguments(name: str, known: dict[str, Any]) -> dict[str, Any]:
     if (found := _json_body(name, known)) is not None:
         schema, content = found
         body = getattr(models, schema).from_dict(content)
-        return {"body": body} | ({"if_match": "*"} if name == "create_operation" else {})
+        return {"body": body} | ({"if_match": "*"} if name in _EDITS else {})
     arguments: dict[str, dict[str, Any]] = {
         "append_images": {"body": models.AppendImagesFilesBody(files=[_file(jpeg_bytes())])},
         "create_dataset": {"body": _file(zip_of(FILES))},

@@ -1,7 +1,7 @@
 """A clustering in the database with features in the storage, made without any model."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,14 @@ def retrain(
         dataset = get_dataset(session, TENANT, stored.dataset_id, lock=True)
         added = _add_images(session, dataset, len(places) - len(stored.images))
     return _add_clustering(runtime, stored.dataset_id, [*stored.images, *added], places, n_clusters)
+
+
+def append(runtime: Runtime, stored: Stored, count: int) -> Stored:
+    """More images of the dataset, which no clustering has yet."""
+    with runtime.db.write() as session:
+        dataset = get_dataset(session, TENANT, stored.dataset_id, lock=True)
+        added = _add_images(session, dataset, count)
+    return replace(stored, images=[*stored.images, *added])
 
 
 def _add_images(session: Session, dataset: Dataset, count: int) -> list[str]:

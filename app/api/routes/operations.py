@@ -28,9 +28,17 @@ router = APIRouter(
     tags=["clusterings"],
     responses=responses(401, 404, 422, 503),
 )
+IfMatchHeader = Annotated[
+    str | None,
+    Header(
+        max_length=300,
+        description='Required: the `ETag` of the clustering that you have read, such as `"3"`, '
+        "or `*` for any revision.",
+    ),
+]
 _TAG = r'(?:W/)?"([^"]*)"'
 _TAGS = re.compile(rf"\s*{_TAG}(?:\s*,\s*{_TAG})*\s*")
-_CREATED = {
+CREATED = {
     "description": "The operation",
     "headers": {"ETag": {"schema": {"type": "string"}, "description": "The new revision."}},
 }
@@ -51,7 +59,7 @@ def list_operations(listing: ListingDep, clustering: ClusteringDep) -> dict[str,
 @router.post(
     "",
     status_code=201,
-    responses={201: _CREATED, **responses(409, 412, 428, 429)},
+    responses={201: CREATED, **responses(409, 412, 428, 429)},
     summary="Edit a clustering",
 )
 def create_operation(
@@ -60,14 +68,7 @@ def create_operation(
     runtime: RuntimeDep,
     actor: ActorDep,
     clustering_id: Annotated[str, Path(max_length=40)],
-    if_match: Annotated[
-        str | None,
-        Header(
-            max_length=300,
-            description='Required: the `ETag` of the clustering that you have read, such as `"3"`, '
-            "or `*` for any revision.",
-        ),
-    ] = None,
+    if_match: IfMatchHeader = None,
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> schemas.AppliedOperation:
     """Renames, merges or splits clusters, moves or excludes images, undoes the newest operation, or

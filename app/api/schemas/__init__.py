@@ -1,5 +1,6 @@
 """Request and response schemas. Tables and library types are never sent."""
 
+from app.api.schemas.clustering_changes import *  # noqa: F403
 from app.api.schemas.clusterings import *  # noqa: F403
 from app.api.schemas.common import *  # noqa: F403
 from app.api.schemas.datasets import *  # noqa: F403

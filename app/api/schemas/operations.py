@@ -23,7 +23,9 @@ def _printable(text: str) -> str:
     return text
 
 
-OperationKind = Literal["rename", "merge", "split", "move", "exclude", "undo", "redo", "extend"]
+OperationKind = Literal[
+    "rename", "merge", "split", "move", "exclude", "undo", "redo", "extend", "adopt"
+]
 ClusterId = Annotated[int, Field(ge=0, lt=2**31)]
 Label = Annotated[
     str,

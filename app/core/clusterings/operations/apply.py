@@ -39,7 +39,8 @@ def apply_operation(
 def check_revision(clustering: Clustering, revisions: Collection[int] | None) -> None:
     if revisions is not None and clustering.revision not in revisions:
         raise RevisionStale(
-            f"The clustering is at revision {clustering.revision} now; read it again and retry."
+            f"The clustering {clustering.id} is at revision {clustering.revision} now; read it "
+            "again and retry."
         )
 
 

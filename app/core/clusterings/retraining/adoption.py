@@ -42,16 +42,10 @@ def plan_adoption(
     clustering_id: str,
     since: str,
     decisions: Mapping[int, Decision],
-    *,
-    revisions: Collection[int] | None,
-    since_revision: int | None,
 ) -> AdoptionPlan:
-    """Takes seconds for a million images. `revisions` and `since_revision`: those that the caller
-    has read, of the new and the old clustering; None allows any."""
+    """Takes seconds for a million images."""
     with db.read() as session:
         pair = read_pair(session, tenant, clustering_id, since)
-        check_revision(pair.new, revisions)
-        check_revision(pair.old, None if since_revision is None else {since_revision})
         outcome = decide(pair, decisions)
         missing = count_missing(session, pair)
         if missing:
@@ -67,14 +61,22 @@ def plan_adoption(
 
 
 def apply_adoption(
-    session: Session, plan: AdoptionPlan, *, created_by: str | None
+    session: Session,
+    plan: AdoptionPlan,
+    *,
+    revisions: Collection[int] | None,
+    since_revision: int | None,
+    created_by: str | None,
 ) -> ClusteringOperation:
-    """One revision of the new clustering; the old one stays as it is."""
+    """One revision of the new clustering; the old one stays as it is. `revisions` and
+    `since_revision`: those that the caller has read, of the new and the old one; None: any."""
     pair = plan.outcome.pair
     both = get_both(session, pair.new.tenant, pair.new.id, pair.old.id)
     for clustering in sorted(both, key=lambda each: each.id):
         lock_clustering(session, clustering)
     old, new = both
+    check_revision(new, revisions)
+    check_revision(old, None if since_revision is None else {since_revision})
     if (old.revision, new.revision) != plan.revisions:
         raise RevisionStale("A clustering was changed while the adoption was computed; retry.")
     editor = ClusteringEditor(session, new)

@@ -1,6 +1,6 @@
 """How the groups of a clustering continue in a later clustering of the same images.
 
-A group goes to a new cluster that has half of its images, or at least a tenth of them if they are
+A group goes to a new cluster that has most of its images, or at least a tenth of them if they are
 half of the new cluster. Of the groups that go to a new cluster the one with the most images
 continues in it, the others are merged into it. A group that continues in several is split.
 """
@@ -66,8 +66,8 @@ def find_transitions(overlap: Overlap) -> Transitions:
     of_left = _sums(overlap.left, overlap.count)
     of_right = _sums(overlap.right, overlap.count)
     count = overlap.count
-    half = 2 * count >= of_left
-    goes = half | ((2 * count >= of_right) & (_PART * count >= of_left))
+    most = 2 * count > of_left
+    goes = most | ((2 * count >= of_right) & (_PART * count >= of_left))
     left, right, count = (each[goes] for each in (overlap.left, overlap.right, overlap.count))
     share = count / of_left[goes]
     goes_to: dict[int, list[int]] = {}

@@ -30,11 +30,15 @@ def adopt(
         new.clustering_id,
         old.clustering_id,
         decisions or {},
-        revisions={revisions["revision"]} if "revision" in revisions else None,
-        since_revision=revisions.get("since_revision"),
     )
     with runtime.db.write() as session:
-        return apply_adoption(session, plan, created_by="anna")
+        return apply_adoption(
+            session,
+            plan,
+            revisions={revisions["revision"]} if "revision" in revisions else None,
+            since_revision=revisions.get("since_revision"),
+            created_by="anna",
+        )
 
 
 def changes(runtime: Runtime, old: Stored, new: Stored) -> Changes:
@@ -249,18 +253,10 @@ def test_both_revisions_must_be_those_that_were_read(any_runtime: Runtime) -> No
 def test_a_change_while_it_is_planned_is_noticed(any_runtime: Runtime) -> None:
     old = _named(any_runtime, [A] * 3, "cats")
     new = retrain(any_runtime, old, [0] * 3)
-    plan = plan_adoption(
-        any_runtime.db,
-        TENANT,
-        new.clustering_id,
-        old.clustering_id,
-        {},
-        revisions=None,
-        since_revision=None,
-    )
+    plan = plan_adoption(any_runtime.db, TENANT, new.clustering_id, old.clustering_id, {})
     _edit(any_runtime, old, Rename(cluster_id=A, label="kittens"))
     with pytest.raises(RevisionStale), any_runtime.db.write() as session:
-        apply_adoption(session, plan, created_by=None)
+        apply_adoption(session, plan, revisions=None, since_revision=None, created_by=None)
 
 
 def test_the_new_clustering_must_have_all_images(any_runtime: Runtime) -> None:
