@@ -11,6 +11,7 @@ from app.api.schemas.label_studio import *  # noqa: F403
 from app.api.schemas.models import *  # noqa: F403
 from app.api.schemas.operations import *  # noqa: F403
 from app.api.schemas.predictions import *  # noqa: F403
+from app.api.schemas.review import *  # noqa: F403
 from app.api.schemas.search import *  # noqa: F403
 from app.api.schemas.system import *  # noqa: F403
 from app.api.schemas.uploads import *  # noqa: F403
