@@ -21,6 +21,7 @@ from temi.config import AUTO_CLUSTERS, TrainConfig
 from temi.errors import TemiError
 from temi.model import ClusterModel
 from temi.neighbors.search import mine_neighbors
+from temi.training.constraints import Constraints
 from temi.training.trainer import Trainer, TrainReport
 
 _FORMAT = "temi-estimator-1"
@@ -78,24 +79,32 @@ class TEMI(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def fit(
         self,
         features: Features,
-        y: object = None,  # noqa: ARG002  scikit-learn's signature; labels are not used
+        y: object = None,  # noqa: ARG002  scikit-learn's signature; all labels, for `score` only
         *,
         neighbors: npt.NDArray[np.integer] | None = None,
+        labels: npt.ArrayLike | None = None,
     ) -> "TEMI":
-        """Mine the neighbors, unless ``neighbors`` (N, k) is given, and train."""
+        """Mine the neighbors, unless ``neighbors`` (N, k) is given, and train.
+
+        ``labels`` (N,) are the clusters of some images, from 0, and -1 for the others, which learn
+        from them. Images with a label keep it in ``labels_``.
+        """
         features = _as_features(features)
+        constraints = None if labels is None else Constraints.of_labels(labels)
         self.count_ = self._count(features)
         found = None if self.count_ is None else self.count_.best
         config = self._config(found).resolve(len(features))
         assert config.n_neighbors is not None
         if neighbors is None:
             neighbors = mine_neighbors(features, config.n_neighbors).ids
-        trainer = Trainer(features, neighbors, config, device=self.device)
+        trainer = Trainer(features, neighbors, config, constraints=constraints, device=self.device)
         self.report_ = self._train(trainer)
         self.model_ = trainer.finish()
         self.neighbors_ = neighbors
         self.n_features_in_ = features.shape[1]
         self.labels_ = self.model_.predict(features)
+        if constraints is not None:
+            self.labels_ = np.where(constraints.labels < 0, self.labels_, constraints.labels)
         return self
 
     def predict(self, features: Features) -> npt.NDArray[np.int64]:

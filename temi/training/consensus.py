@@ -52,9 +52,19 @@ def find_consensus(heads: Probabilities, seed: int) -> Consensus:
     Two images are similar if the heads assign them alike: k-means groups the images by the square
     roots of all their probabilities.
     """
+    return consensus_of(heads, group_images(heads, seed))
+
+
+def group_images(heads: Probabilities, seed: int) -> npt.NDArray[np.int64]:
+    """Return the group of each image by the probabilities (H, n, C) of all heads: (n,)."""
     n_heads, n, n_clusters = heads.shape
     rows = np.sqrt(heads).transpose(1, 0, 2).reshape(n, n_heads * n_clusters)
-    labels = _group(rows, n_clusters, seed)
+    return _group(rows, n_clusters, seed)
+
+
+def consensus_of(heads: Probabilities, labels: npt.NDArray[np.int64]) -> Consensus:
+    """Return the consensus for images (H, n, C) whose clusters (n,) are given."""
+    n_clusters = heads.shape[2]
     groups = np.eye(n_clusters, dtype=np.float32)[labels]
     sizes = groups.sum(axis=0)  # (C,)
     with _one_core():

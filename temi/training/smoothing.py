@@ -51,7 +51,7 @@ def smooth(
 
 def diffuse(rows: Rows, neighbors: npt.NDArray[np.integer]) -> Rows:
     """Repeat: row <- (1 - SHARE) * its first value + SHARE * mean of the rows beside it."""
-    beside = _random_walk(neighbors)
+    beside = random_walk(neighbors)
     smoothed = np.empty_like(rows)
     for start in range(0, rows.shape[1], _COLUMNS):
         columns = slice(start, start + _COLUMNS)
@@ -74,7 +74,7 @@ def neighbor_graph(neighbors: npt.NDArray[np.integer]) -> sparse.csr_matrix:
     return sparse.csr_matrix(edges + edges.T)
 
 
-def _random_walk(neighbors: npt.NDArray[np.integer]) -> sparse.csr_matrix:
+def random_walk(neighbors: npt.NDArray[np.integer]) -> sparse.csr_matrix:
     """The graph of the neighbors; the weights of a row add up to 1."""
     graph = neighbor_graph(neighbors)
     degrees = np.asarray(graph.sum(axis=1)).ravel()

@@ -15,6 +15,7 @@ from temi.device import resolve_device
 from temi.errors import TemiError
 from temi.model import ClusterModel
 from temi.training.consensus import find_consensus
+from temi.training.constraints import Constraints
 from temi.training.convergence import CHECK_EVERY, ConvergenceMonitor
 from temi.training.distillation import distill
 from temi.training.head_groups import (
@@ -28,10 +29,12 @@ from temi.training.head_groups import (
 from temi.training.head_partition import HeadPartition
 from temi.training.head_threads import HeadThreadPool
 from temi.training.inputs import SmoothedInputs, TrainingInputs, fit_inputs
+from temi.training.learning import find_clusters
 from temi.training.memory import CONSENSUS_ROWS, distilled_rows
 from temi.training.objectives import make_objective
 from temi.training.objectives.teacher import agreement
 from temi.training.process_group import ProcessGroup, SingleProcess
+from temi.training.propagation import propagate
 from temi.training.sampling import PairSampler
 from temi.training.smoothing import smooth
 
@@ -72,11 +75,15 @@ class Trainer:
         neighbors: npt.NDArray[np.integer],
         config: TrainConfig,
         *,
+        constraints: Constraints | None = None,
         device: str = "auto",
         process_group: ProcessGroup | None = None,
     ) -> None:
         _check_arrays(features, neighbors)
         self.config = config = config.resolve(features.shape[0])
+        if constraints is not None:
+            constraints.check(len(features), config)
+        self._constraints = constraints
         assert config.batch_size is not None
         assert config.steps is not None
         self.total_steps = config.steps
@@ -96,8 +103,8 @@ class Trainer:
         generator = torch.Generator().manual_seed(config.seed)
         self._head_groups = self._new_head_groups(generator)
         self._pool = HeadThreadPool(len(self._head_groups), self._device)
-        pairs = neighbors if config.smoothing else neighbors[:, : config.n_neighbors]
-        self._sampler = PairSampler(pairs, config.batch_size, generator, self._device)
+        self._pairs = neighbors if config.smoothing else neighbors[:, : config.n_neighbors]
+        self._sampler = PairSampler(self._pairs, config.batch_size, generator, self._device)
         self._convergence = ConvergenceMonitor(self._inputs, config.n_heads)
         window = max(_MIN_LOSS_WINDOW, -(-features.shape[0] // config.batch_size))
         n_local = self._partition.heads_per_rank[group.rank]
@@ -146,7 +153,10 @@ class Trainer:
 
     def finish(self) -> ClusterModel:
         """Return the consensus of all teacher heads, or the one with the lowest loss over the last
-        epoch, as a model on raw features."""
+        epoch, as a model on raw features. With constraints, it is the consensus as they change
+        it."""
+        if self._constraints is not None:
+            return self._learn(self._constraints)
         best = int(self._mean_losses().argmin())
         if self.config.select == "lowest_loss":
             return self.model(best)
@@ -300,9 +310,27 @@ class Trainer:
         """Train a head on plain features whose probabilities are a function of all heads'."""
         ids = self._spread(distilled_rows(self.config.n_clusters, len(self._raw)))
         blocks = [targets_of(self._probabilities(block)) for block in torch.split(ids, 4096)]
-        targets = torch.from_numpy(np.concatenate(blocks))
+        return self._fit_head(ids, lambda: np.concatenate(blocks))
+
+    def _learn(self, constraints: Constraints) -> ClusterModel:
+        """Spread the labels over the neighbors; where none is near, the heads decide."""
+        n_images, n_clusters = len(self._raw), self.config.n_clusters
+        sample = self._spread(CONSENSUS_ROWS)
+        found = find_clusters(self._probabilities, sample, n_images, constraints, self.config.seed)
+        self.agreement = found.agreement
+        ids = self._spread(distilled_rows(n_clusters, n_images))
+        ids = torch.from_numpy(constraints.with_labels(ids.numpy()))
+        return self._fit_head(
+            ids, lambda: propagate(self._pairs, constraints, found, n_clusters, ids.numpy())
+        )
+
+    def _fit_head(
+        self, ids: Tensor, make_targets: Callable[[], npt.NDArray[np.float32]]
+    ) -> ClusterModel:
+        """Process 0 trains a head on plain features of these images with these probabilities."""
         tensors: dict[str, Tensor] = {}
         if self._group.rank == 0:
+            targets = torch.from_numpy(make_targets())
             head = distill(self._plain.rows(ids), targets.to(self._device), self.config)
             arrays = ClusterModel.of_head(
                 head,

@@ -43,6 +43,18 @@ def test_fits_predicts_and_scores(
     assert model.report_.settled
 
 
+def test_some_labels_are_kept_and_learned_from(mixture: Mixture) -> None:
+    features, groups = mixture(80, n_groups=4)
+    labels = np.full(80, -1)
+    labels[:8] = 3 - groups[:8]
+    labels[79] = groups[0]  # even one that the features contradict
+
+    model = quick().fit(features, labels=labels)
+
+    np.testing.assert_array_equal(model.labels_[labels >= 0], labels[labels >= 0])
+    assert (model.labels_[8:79] == 3 - groups[8:79]).mean() > 0.95
+
+
 def test_fit_predict_is_fit_then_labels(mixture: Mixture) -> None:
     features, _ = mixture(80, n_groups=4)
 
