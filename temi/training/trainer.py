@@ -27,6 +27,7 @@ from temi.training.head_groups import (
 )
 from temi.training.head_partition import HeadPartition
 from temi.training.head_threads import HeadThreadPool
+from temi.training.heads import Heads
 from temi.training.inputs import SmoothedInputs, TrainingInputs, fit_inputs
 from temi.training.memory import CONSENSUS_ROWS, distilled_rows
 from temi.training.objectives import make_objective
@@ -162,13 +163,8 @@ class Trainer:
         owner, group, index = self._partition.locate(head)
         arrays: dict[str, npt.NDArray[np.float32]] = {}
         if owner == self._group.rank:
-            arrays = ClusterModel.of_head(
-                self._head_groups[group].teacher,
-                index,
-                self._plain.standardizer,
-                self._plain.directions,
-                self.config.temperature,
-            ).tensors()
+            teacher = self._head_groups[group].teacher
+            arrays = self._to_model(teacher, index).tensors()
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         received = self._group.broadcast(tensors, src=owner)
         return ClusterModel.from_tensors(
@@ -304,18 +300,16 @@ class Trainer:
         tensors: dict[str, Tensor] = {}
         if self._group.rank == 0:
             head = distill(self._plain.rows(ids), targets.to(self._device), self.config)
-            arrays = ClusterModel.of_head(
-                head,
-                0,
-                self._plain.standardizer,
-                self._plain.directions,
-                self.config.temperature,
-            ).tensors()
+            arrays = self._to_model(head, 0).tensors()
             tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         received = self._group.broadcast(tensors)
         return ClusterModel.from_tensors(
             {name: tensor.numpy() for name, tensor in received.items()}, self.config.temperature
         )
+
+    def _to_model(self, heads: Heads, head: int) -> ClusterModel:
+        plain = self._plain
+        return heads.to_model(head, plain.standardizer, plain.directions, self.config.temperature)
 
     def _new_head_groups(self, generator: torch.Generator) -> list[HeadGroup]:
         config, dim, groups = self.config, self._inputs.dim, []

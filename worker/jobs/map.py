@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import torch
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from app.core.jobs.lifecycle import Progress, finish
 from app.core.jobs.requests.map import map_key
@@ -46,7 +46,7 @@ class MapJob(PairedJob):
 
 
 def run_map(context: JobContext) -> None:
-    torch.set_num_threads(context.runtime.settings.threads)
+    threadpool_limits(context.runtime.settings.threads)
     job = MapJob(context)
     embed(job)
     mine_pairs(job)

@@ -1,6 +1,6 @@
 """Predict jobs: assign the images of a dataset to the clusters of a registered model."""
 
-import torch
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from worker.context import JobContext
 from worker.stages.base import ModelJob, embed, run_stage
@@ -10,7 +10,7 @@ from worker.stages.registration import ClusteringResult, register_prediction
 
 
 def run_predict(context: JobContext) -> None:
-    torch.set_num_threads(context.runtime.settings.threads)
+    threadpool_limits(context.runtime.settings.threads)
     job = ModelJob(context)
     evaluated = EvaluationFiles(job)
     embed(job)

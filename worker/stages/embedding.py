@@ -23,9 +23,9 @@ from app.core.platform.errors import Conflict
 from app.core.platform.tables import Image
 from app.core.storage import Storage
 from app.core.storage.keys import blob_key, embedding_folder
-from temi.backbones.base import Backbone
 from temi.backbones.cropping import CentralSquare
 from temi.backbones.embedding import embed_images
+from temi.backbones.extractor import FeatureExtractor
 from temi.backbones.preprocessing import Square
 from worker.context import JobContext, ProgressReporter
 from worker.stages.artifacts import content_key, gather_rows, load_array, save_array
@@ -52,7 +52,7 @@ class EmbeddingFiles:
     backbone_key: str
 
     @classmethod
-    def of(cls, context: JobContext, backbone: Backbone) -> "EmbeddingFiles":
+    def of(cls, context: JobContext, backbone: FeatureExtractor) -> "EmbeddingFiles":
         key = content_key(
             _FEATURES_VERSION,
             backbone.name,
@@ -88,7 +88,7 @@ class EmbeddingFiles:
 
 
 def embed_dataset(
-    context: JobContext, backbone: Backbone, files: EmbeddingFiles, stage: str = "embed"
+    context: JobContext, backbone: FeatureExtractor, files: EmbeddingFiles, stage: str = "embed"
 ) -> None:
     """Writes the files unless they exist, and registers them for the dataset."""
     hashes = files.hashes() if files.done else dataset_hashes(context)
@@ -108,7 +108,7 @@ def embed_dataset(
 
 def _embed_shards(
     context: JobContext,
-    backbone: Backbone,
+    backbone: FeatureExtractor,
     files: EmbeddingFiles,
     plan: EmbeddingPlan,
     progress: ProgressReporter,
@@ -129,7 +129,7 @@ def _embed_shards(
             "task": "embed",
             "folder": files.folder,
             "hashes": hashes_key,
-            "device": backbone.device.type,
+            "device": backbone.device_type,
             "backend": backbone.backend.name,
         },
         shards=[
@@ -149,7 +149,7 @@ class EmbedShard:
     """Computes the features of a shard."""
 
     context: JobContext
-    backbone: Backbone
+    backbone: FeatureExtractor
     hashes: Hashes  # of all images to embed
 
     def __call__(self, shard: ShardSpec, advance: Advance) -> npt.NDArray[np.float32]:
