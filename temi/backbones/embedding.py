@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from temi.backbones.extractor import Features
 from temi.backbones.preprocessing import Pixels, Preprocessing, Square
+from temi.cores import core_count
 from temi.errors import InvalidConfig
 
 Picture = Image.Image | Callable[[], Image.Image | Square]
@@ -59,7 +60,7 @@ def embed_images(
         raise InvalidConfig("batch_size", "must be at least 1")
     if threads is not None and threads < 1:
         raise InvalidConfig("threads", "must be at least 1")
-    return _embed(backbone, images, batch_size, threads or os.cpu_count() or 1, on_error)
+    return _embed(backbone, images, batch_size, threads or core_count(), on_error)
 
 
 def default_batch(device_type: str) -> int:

@@ -14,7 +14,6 @@ from temi.config import TrainConfig
 from temi.device import resolve_device
 from temi.errors import TemiError
 from temi.model import ClusterModel
-from temi.training.consensus import find_consensus
 from temi.training.convergence import CHECK_EVERY, ConvergenceMonitor
 from temi.training.distillation import distill
 from temi.training.head_groups import (
@@ -151,6 +150,8 @@ class Trainer:
         best = int(self._mean_losses().argmin())
         if self.config.select == "lowest_loss":
             return self.model(best)
+        from temi.training.consensus import find_consensus  # loads scikit-learn, a second
+
         sample = self._probabilities(self._spread(CONSENSUS_ROWS))
         consensus = find_consensus(sample, self.config.seed)
         self.agreement = consensus.agreement

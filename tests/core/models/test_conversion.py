@@ -1,5 +1,9 @@
 """The prediction process loads a backbone that another process has converted."""
 
+import pickle
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -75,3 +79,21 @@ def test_bfloat16_is_computed_by_torch(runtime: Runtime, monkeypatch: pytest.Mon
 
     assert isinstance(backbone, Backbone)
     assert not runtime.settings.converted_dir.exists()
+
+
+def test_the_prediction_process_does_not_load_torch(runtime: Runtime) -> None:
+    backbone = tiny_backbone()
+    files = registered(runtime, backbone="tiny", weights_sha256=backbone.weights_hash)
+    converted_backbones(runtime.settings).add(backbone)
+    code = """
+import pickle, sys
+import app.core.serving.process
+from app.core.models.conversion import load_served_model
+
+backbone, head = load_served_model(*pickle.load(sys.stdin.buffer))
+backbone.embed(backbone.preprocessing.new_batch(2), 2)
+large = ("torch", "timm", "sklearn", "celery", "fastapi", "matplotlib", "pyarrow")
+assert not [name for name in large if name in sys.modules]
+"""
+    given = pickle.dumps((files, runtime.settings))
+    subprocess.run([sys.executable, "-c", code], input=given, check=True)
