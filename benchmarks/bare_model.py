@@ -10,7 +10,7 @@ from itertools import cycle, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import torch
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from app.core.datasets.images import decode_image
 from app.core.models import get_model, get_version
@@ -31,24 +31,23 @@ class BareModel:
         files = ModelFiles.of(row.folder, row.files, row.manifest)
         self._backbone, self._head = load_model(files, settings)
         self._cores = settings.threads
+        threadpool_limits(1, "blas")  # as in the prediction process
 
     def predict(self, images: Sequence[bytes], threads: int) -> None:
         preprocessing = self._backbone.preprocessing
-        size = preprocessing.size
-        pixels = torch.empty((len(images), size, size, 3), dtype=torch.uint8)
+        pixels = preprocessing.new_batch(len(images))
         for row, data in enumerate(images):
             picture = decode_image(data, at_least=preprocessing.decode_side).image
             preprocessing.fill(pixels[row], picture)
-        self._head.predict_proba(self._backbone.embed(pixels, threads).numpy())
+        self._head.predict_proba(self._backbone.embed(pixels, threads))
 
     def rate(self, images: Sequence[bytes], seconds: float) -> float:
         """Return images/s with one thread per core, each with its own batches."""
-        size = default_batch(self._backbone.device)
+        size = default_batch(self._backbone.device_type)
         until = time.perf_counter() + seconds
         done = [0] * self._cores
 
         def work(lane: int) -> None:
-            torch.set_num_threads(1)
             source = cycle(images)
             while time.perf_counter() < until:
                 self.predict(list(islice(source, size)), 1)

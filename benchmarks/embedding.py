@@ -72,8 +72,7 @@ class Measurement:
         self.backbone = backbone
         self.paths = list(islice(cycle(paths), count))
         self.threads = torch.get_num_threads()
-        size = backbone.preprocessing.size
-        self.pixels = torch.empty((count, size, size, 3), dtype=torch.uint8)
+        self.pixels = backbone.preprocessing.new_batch(count)
         for row, path in zip(self.pixels, self.paths, strict=True):
             backbone.preprocessing.fill(row, self.scaled(path))
 
@@ -87,7 +86,8 @@ class Measurement:
 
     def forward(self) -> None:
         """Run one thread per core, as embedding does."""
-        batches = torch.split(self.pixels, default_batch(self.backbone.device))
+        size = default_batch(self.backbone.device_type)
+        batches = [self.pixels[start : start + size] for start in range(0, len(self.pixels), size)]
         with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(self.backbone.embed, batches))
 

@@ -13,13 +13,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from benchmarks.embedding import given_photos
-from temi.backbones.backends import OnnxBackend
 from temi.backbones.catalog import DEFAULT_BACKBONE
 from temi.backbones.embedding import read_image
 from temi.backbones.load import load_backbone
+from temi.backbones.onnx import OnnxBackend
 
 # With AVX2 and FMA (since 2013), and without.
 PROCESSORS = ("Haswell", "Nehalem")
@@ -53,13 +52,12 @@ def compare(folder: Path, source: Path, count: int) -> None:
     assert isinstance(backbone.backend, OnnxBackend)
     graph, stored = folder / "backbone.onnx", folder / "pixels.npy"
     graph.write_bytes(backbone.backend.graph)
-    size = backbone.preprocessing.size
-    pixels = torch.empty((count, size, size, 3), dtype=torch.uint8)
+    pixels = backbone.preprocessing.new_batch(count)
     for row, path in zip(pixels, given_photos(source, folder), strict=False):
         image = read_image(path, at_least=backbone.preprocessing.decode_side)
         backbone.preprocessing.fill(row, image.convert("RGB"))
-    np.save(stored, pixels.numpy())
-    here = backbone.embed(pixels).numpy()
+    np.save(stored, pixels)
+    here = backbone.embed(pixels)
     print("| processor | same bits | largest difference, of the largest feature |\n|---|---|---|")
     for processor in PROCESSORS:
         out = folder / f"{processor}.npy"

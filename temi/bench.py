@@ -115,11 +115,11 @@ def _matrix_peaks(device: torch.device) -> Generator[Figure, None, dict[str, flo
 def _embedding_rates(backbone: Backbone, photos: list[bytes]) -> tuple[float, float]:
     """Return the images/s of the forward pass alone and with decoding, measured alternately."""
     images = [partial(_decode, photo, backbone) for photo in photos] * 8
-    size = backbone.preprocessing.size
-    pixels = torch.empty((len(images), size, size, 3), dtype=torch.uint8)
+    pixels = backbone.preprocessing.new_batch(len(images))
     for row, image in zip(pixels, images, strict=True):
         backbone.preprocessing.fill(row, image())
-    batches = torch.split(pixels, default_batch(backbone.device))
+    size = default_batch(backbone.device_type)
+    batches = [pixels[start : start + size] for start in range(0, len(pixels), size)]
     pool = HeadThreadPool(len(batches), backbone.device)
     ways = (partial(pool.map, backbone.embed, batches), partial(_drain, backbone, images))
     runs = [[best_rate(way, len(pixels), 1) for way in ways] for _ in range(_REPEATS)]

@@ -1,18 +1,21 @@
-"""A trained clustering model: one teacher head with the standardization of its features."""
+"""A trained clustering model: one teacher head with the standardization of its features.
+
+Does not load torch: a process that only predicts needs numpy and ONNX Runtime.
+"""
 
 from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
-from torch.nn.functional import gelu, normalize
+from scipy.special import erf, softmax
 
 from temi.errors import TemiError
-from temi.standardize import Standardizer, chunks
-from temi.training.heads import Heads
+from temi.standardize import chunks
 
 _NAMES = ("mean", "std", "w1", "b1", "w2", "b2", "w3")
+_SMALLEST_NORM = 1e-12
+
+Doubles = npt.NDArray[np.float64]
 
 
 class ClusterModel:
@@ -28,34 +31,7 @@ class ClusterModel:
             name: np.ascontiguousarray(tensors[name], dtype=np.float32) for name in _NAMES
         }
         self.temperature = temperature
-        self._float64 = {
-            name: torch.from_numpy(array).double() for name, array in self._tensors.items()
-        }
-
-    @classmethod
-    def of_head(
-        cls,
-        heads: Heads,
-        head: int,
-        standardizer: Standardizer,
-        directions: Tensor | None,
-        temperature: float,
-    ) -> "ClusterModel":
-        """Take one of the stacked heads; a projection is folded into its first layer."""
-        rows = slice(head * heads.hidden_dim, (head + 1) * heads.hidden_dim)
-        with torch.no_grad():
-            w1 = heads.w1[rows].T.cpu()  # (P, hidden)
-            tensors = {
-                "w1": w1
-                if directions is None
-                else (directions.double() @ w1.double()).float(),  # (D, hidden)
-                "b1": heads.b1[rows],
-                "w2": heads.w2[head],
-                "b2": heads.b2[head, 0],
-                "w3": heads.prototypes()[head],
-            }
-        arrays = {name: tensor.cpu().numpy().copy() for name, tensor in tensors.items()}
-        return cls(arrays | {"mean": standardizer.mean, "std": standardizer.std}, temperature)
+        self._float64 = {name: array.astype(np.float64) for name, array in self._tensors.items()}
 
     @property
     def dim(self) -> int:
@@ -71,10 +47,8 @@ class ClusterModel:
             raise TemiError(f"features must have shape (N, {self.dim}), not {features.shape}")
         probs = np.empty((features.shape[0], self.n_clusters), dtype=np.float32)
         for rows in chunks(features.shape[0]):
-            block = torch.from_numpy(np.asarray(features[rows], dtype=np.float64))
-            with torch.inference_mode():
-                logits = self._logits(block)
-                probs[rows] = (logits / self.temperature).softmax(dim=-1).numpy()
+            logits = self._logits(np.asarray(features[rows], dtype=np.float64))
+            probs[rows] = softmax(logits / self.temperature, axis=1)
         return probs
 
     def predict(self, features: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
@@ -91,12 +65,26 @@ class ClusterModel:
     ) -> "ClusterModel":
         return cls(tensors, temperature)
 
-    def _logits(self, features: Tensor) -> Tensor:
+    def _logits(self, features: Doubles) -> Doubles:
         t = self._float64
         standardized = (features - t["mean"]) / t["std"]  # (N, D)
-        hidden = gelu(standardized @ t["w1"] + t["b1"])  # (N, hidden)
-        bottleneck = normalize(hidden @ t["w2"] + t["b2"], dim=-1)  # (N, bottleneck)
-        return bottleneck @ t["w3"]  # (N, C)
+        hidden = _gelu(standardized @ t["w1"] + t["b1"])  # (N, hidden)
+        bottleneck = _normalize(hidden @ t["w2"] + t["b2"])  # (N, bottleneck)
+        return np.asarray(bottleneck @ t["w3"])  # (N, C)
+
+
+def _gelu(x: Doubles) -> Doubles:
+    """Return x times the normal distribution function of x."""
+    phi: Doubles = erf(x * np.sqrt(0.5))
+    phi += 1.0
+    phi *= 0.5
+    phi *= x
+    return phi
+
+
+def _normalize(rows: Doubles) -> Doubles:
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.maximum(norms, _SMALLEST_NORM)
 
 
 def _check(tensors: Mapping[str, npt.NDArray[np.float32]]) -> None:

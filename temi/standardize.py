@@ -42,3 +42,13 @@ def fit_standardizer(features: npt.NDArray[np.floating]) -> Standardizer:
         mean=mean.astype(np.float32),
         std=np.where(constant, 1.0, std).astype(np.float32),
     )
+
+
+def unit_rows(features: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
+    """Return a copy with rows of length one; zero rows stay zero."""
+    unit = np.empty(features.shape, dtype=np.float32)
+    # In chunks: computing the norms of all rows at once would need a second copy.
+    for rows in chunks(len(unit)):
+        unit[rows] = features[rows]
+        unit[rows] /= np.maximum(np.linalg.norm(unit[rows], axis=1, keepdims=True), 1e-12)
+    return unit

@@ -9,7 +9,6 @@ from app.core.datasets.archives import ArchiveLimits
 from app.core.datasets.uploads import UploadFiles
 from app.core.jobs.kinds import KINDS
 from app.core.jobs.notifications import JobNotifier
-from app.core.jobs.queue import make_celery, publish_notification
 from app.core.platform.db import Database
 from app.core.platform.settings import Settings
 from app.core.storage import Storage, open_storage
@@ -44,10 +43,16 @@ class Runtime:
 
     @cached_property
     def celery(self) -> "Celery":
+        from app.core.jobs.queue import (
+            make_celery,  # imports Celery, which job processes do not need
+        )
+
         return make_celery(self.settings)
 
     @cached_property
     def notifier(self) -> JobNotifier:
+        from app.core.jobs.queue import publish_notification
+
         return JobNotifier(
             lambda job_id, kind: publish_notification(self.celery, job_id, KINDS[kind].resource)
         )

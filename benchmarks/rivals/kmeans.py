@@ -3,7 +3,8 @@
 import numpy as np
 
 from benchmarks.rivals.base import Features, Fitted, Labels, check, one_core
-from temi.analysis.kmeans import kmeans, unit_rows
+from temi.analysis.kmeans import kmeans
+from temi.standardize import unit_rows
 
 
 class KMeans:

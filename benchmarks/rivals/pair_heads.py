@@ -11,7 +11,6 @@ from torch import Tensor
 from benchmarks.rivals.base import Features, Fitted, check
 from benchmarks.rivals.spaces import PROJECTION_DIM
 from temi.config import TrainConfig
-from temi.model import ClusterModel
 from temi.neighbors.search import mine_neighbors
 from temi.training.heads import Heads
 from temi.training.inputs import TrainingInputs, fit_inputs
@@ -86,9 +85,7 @@ class PairTrainer:
         best = int(torch.stack(self._losses[-LOSS_WINDOW:]).mean(dim=0).argmin())
         self.heads.requires_grad_(False)
         inputs = self._inputs
-        model = ClusterModel.of_head(
-            self.heads, best, inputs.standardizer, inputs.directions, TEMPERATURE
-        )
+        model = self.heads.to_model(best, inputs.standardizer, inputs.directions, TEMPERATURE)
         return Fitted(labels=model.predict(self._features), predict=model.predict)
 
     def _learning_rate(self) -> float:

@@ -7,8 +7,9 @@ from scipy.sparse import csr_matrix, diags
 from scipy.sparse.linalg import eigsh
 
 from benchmarks.rivals.base import Features, Fitted, Labels, check, one_core
-from temi.analysis.kmeans import kmeans, unit_rows
+from temi.analysis.kmeans import kmeans
 from temi.neighbors.search import mine_neighbors
+from temi.standardize import unit_rows
 
 N_NEIGHBORS = 15
 DENSE_ROWS = 200  # a dense solver is as fast for fewer rows, and finds any number of vectors

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from benchmarks.rivals.base import Features, Fitted, Labels, check, one_core
-from temi.analysis.kmeans import unit_rows
+from temi.standardize import unit_rows
 
 DIMENSIONS = 10
 N_NEIGHBORS = 15

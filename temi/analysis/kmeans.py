@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from temi.errors import InvalidConfig
-from temi.standardize import chunks
+from temi.standardize import chunks, unit_rows
 
 # Best of ten k-means++ starts, so that the baseline does not suffer from a bad start.
 N_INIT = 10
@@ -49,13 +49,3 @@ def _fit(rows: npt.NDArray[np.float32], n_clusters: int, seed: int) -> KMeans:
         warnings.simplefilter("ignore", ConvergenceWarning)
         # The rows are already a copy, so k-means may center them in place.
         return KMeans(n_clusters, n_init=N_INIT, random_state=seed, copy_x=False).fit(rows)
-
-
-def unit_rows(features: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
-    """Return a copy with rows of length one; zero rows stay zero."""
-    unit = np.empty(features.shape, dtype=np.float32)
-    # In chunks: computing the norms of all rows at once would need a second copy.
-    for rows in chunks(len(unit)):
-        unit[rows] = features[rows]
-        unit[rows] /= np.maximum(np.linalg.norm(unit[rows], axis=1, keepdims=True), 1e-12)
-    return unit

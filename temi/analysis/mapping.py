@@ -8,9 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from temi.analysis.kmeans import unit_rows
 from temi.errors import InvalidConfig, TemiError
-from temi.standardize import Standardizer, chunks, fit_standardizer
+from temi.standardize import Standardizer, chunks, fit_standardizer, unit_rows
 from temi.training.projection import principal_directions
 
 MIN_ROWS = 3

@@ -6,16 +6,17 @@ of cores nor on the rest of the batch: all processes of a service get bit-identi
 """
 
 import tempfile
-import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from temi.backbones.preprocessing import Preprocessing
+from temi.backbones.extractor import Backend, Features
+from temi.backbones.onnx import OnnxBackend
+from temi.backbones.preprocessing import Pixels, Preprocessing
 from temi.config import Precision
 from temi.device import torch_threads
 
@@ -24,15 +25,6 @@ TOLERANCE = 1e-4
 
 Forward = Callable[[Tensor], Tensor]
 """Pixels (B, S, S, 3) in uint8 to features (B, D) in float32, computed by torch."""
-
-
-class Backend(Protocol):
-    """Pixels (B, S, S, 3) in uint8 to features (B, D) in float32; thread-safe."""
-
-    name: str
-
-    def embed(self, pixels: Tensor, threads: int = 1) -> Tensor:
-        """Compute with up to ``threads`` cores; the features do not depend on their number."""
 
 
 class TorchBackend:
@@ -44,34 +36,13 @@ class TorchBackend:
         self._forward = forward
         self._on_cpu = device.type == "cpu"
 
-    def embed(self, pixels: Tensor, threads: int = 1) -> Tensor:  # noqa: ARG002
+    def embed(self, pixels: Pixels, threads: int = 1) -> Features:  # noqa: ARG002
         """On a CPU always on one core: with more, torch uses kernels that round differently."""
+        batch = torch.from_numpy(pixels)
         if not self._on_cpu:
-            return self._forward(pixels).cpu()
+            return self._forward(batch).cpu().numpy()
         with torch_threads(1):
-            return torch.cat([self._forward(one) for one in torch.split(pixels, 1)])
-
-
-class OnnxBackend:
-    """Runs the network with ONNX Runtime, with one session for each number of threads."""
-
-    name = "onnx"
-
-    def __init__(self, graph: bytes) -> None:
-        self.graph = graph
-        self._lock = threading.Lock()
-        self._sessions: dict[int, Any] = {}
-
-    def embed(self, pixels: Tensor, threads: int = 1) -> Tensor:
-        session = self._session(threads)
-        features = [session.run(None, {"pixels": one.numpy()})[0] for one in torch.split(pixels, 1)]
-        return torch.cat([torch.from_numpy(one) for one in features])
-
-    def _session(self, threads: int) -> Any:
-        with self._lock:
-            if threads not in self._sessions:
-                self._sessions[threads] = _open_session(self.graph, threads)
-            return self._sessions[threads]
+            return torch.cat([self._forward(one) for one in torch.split(batch, 1)]).numpy()
 
 
 def select_backend(
@@ -88,10 +59,10 @@ def select_backend(
         return fallback
     size = preprocessing.size
     noise = torch.randint(0, 256, (2, size, size, 3), generator=torch.Generator().manual_seed(0))
-    pixels = noise.to(torch.uint8)
+    pixels = noise.to(torch.uint8).numpy()
     try:
         onnx = OnnxBackend(_to_onnx(network, preprocessing))
-        same = agree(fallback.embed(pixels), onnx.embed(pixels))
+        same = agree(*(torch.from_numpy(way.embed(pixels)) for way in (fallback, onnx)))
     except Exception:  # noqa: BLE001 - a network may have operations that ONNX does not support
         return fallback
     return onnx if same else fallback
@@ -135,15 +106,3 @@ def _to_onnx(network: nn.Module, preprocessing: Preprocessing) -> bytes:
             dynamo=False,
         )
         return path.read_bytes()
-
-
-def _open_session(graph: bytes, threads: int) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    # Spinning threads would take the cores from the decoding threads.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])

@@ -1,4 +1,4 @@
-"""A loaded backbone."""
+"""A backbone loaded with torch."""
 
 import hashlib
 import threading
@@ -8,12 +8,13 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from temi.backbones.backends import Backend, select_backend
-from temi.backbones.classifier import Classifier
+from temi.backbones.backends import select_backend
+from temi.backbones.extractor import Backend, Features
 from temi.backbones.inference import fold_batch_norms
-from temi.backbones.preprocessing import Preprocessing
+from temi.backbones.preprocessing import Pixels, Preprocessing
 from temi.config import Precision
 from temi.errors import TemiError
+from temi.naming.classifier import Classifier
 from temi.precision import autocast_to, matrix_dtype
 
 
@@ -54,7 +55,19 @@ class Backbone:
 
     def preprocess(self, image: Image.Image) -> Tensor:
         """Return an RGB image as a (3, S, S) float32 tensor; thread-safe."""
-        return self.preprocessing(image)
+        pixels = self.preprocessing.new_batch(1)
+        self.preprocessing.fill(pixels[0], image)
+        return normalize(torch.from_numpy(pixels), self.preprocessing)[0].contiguous()
+
+    @property
+    def device_type(self) -> str:
+        return self.device.type
+
+    @property
+    def bytes(self) -> int:
+        tensors = (*self.module.parameters(), *self.module.buffers())
+        copies = 1 if self.backend.name == "torch" else 2
+        return copies * sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
     @property
     def backend(self) -> Backend:
@@ -71,13 +84,13 @@ class Backbone:
             return self._backend
 
     @torch.inference_mode()
-    def embed(self, pixels: Tensor, threads: int = 1) -> Tensor:
-        """Map pixels (B, S, S, 3) in uint8 to features (B, D) in float32, both on the CPU."""
+    def embed(self, pixels: Pixels, threads: int = 1) -> Features:
+        """Map pixels (B, S, S, 3) to features (B, D)."""
         return self.backend.embed(pixels, threads)
 
     @torch.inference_mode()
     def _embed_by_torch(self, pixels: Tensor) -> Tensor:
-        return self.forward(self.preprocessing.normalize(pixels.to(self.device)))
+        return self.forward(normalize(pixels.to(self.device), self.preprocessing))
 
     @torch.inference_mode()
     def forward(self, batch: Tensor) -> Tensor:
@@ -88,6 +101,17 @@ class Backbone:
         if not isinstance(features, Tensor) or features.ndim != 2:
             raise TemiError(f"{self.name} does not return one feature vector per image")
         return features.float()
+
+
+def normalize(pixels: Tensor, preprocessing: Preprocessing) -> Tensor:
+    """Map (B, S, S, 3) in uint8 to (B, 3, S, S) in float32, channels last in memory."""
+    # Whole rows at once: a loop over three channels is too short for vector instructions.
+    rows = pixels.to(torch.float32).flatten(2)  # (B, S, S * 3)
+    mean, std = (
+        torch.tensor(values, device=pixels.device).repeat(pixels.shape[2])
+        for values in (preprocessing.mean, preprocessing.std)
+    )
+    return rows.sub_(mean).div_(std).view(pixels.shape).permute(0, 3, 1, 2)
 
 
 def hash_tensors(state: Mapping[str, Tensor]) -> str:

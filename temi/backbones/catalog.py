@@ -17,6 +17,7 @@ Source = Literal["embedded", "timm", "open_clip", "file"]
 DEFAULT_BACKBONE = "efficientnet_lite0"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
 
+_FINETUNED = "+finetuned"
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LIBRARIES: dict[str, Source] = {"timm": "timm", "open_clip": "open_clip"}
 
@@ -50,6 +51,13 @@ class BackboneName:
             return None
         candidates = (weights_dir / f"{self.file_stem}{suffix}" for suffix in SUFFIXES)
         return next((path for path in candidates if path.is_file()), None)
+
+    def weights_file(self, weights_dir: Path | None) -> Path | None:
+        """Return the file that would be loaded; None if it is missing, or in a library's cache."""
+        if self.embedded is not None:
+            return self.embedded.weights_file if self.embedded.installed else None
+        file = self.local_file(weights_dir)
+        return file if file is not None and file.is_file() else None
 
     def find_weights(self, weights_dir: Path | None) -> str | None:
         """Tell where the weights are on this machine; None if they would have to be downloaded."""
@@ -121,6 +129,11 @@ def parse_name(name: str) -> BackboneName:
     if source == "open_clip" and not (slash or at):
         raise UnknownBackbone(f"unknown backbone {name!r}: name the weights too, {_PATTERNS}")
     return BackboneName(source=source, model=model, pretrained=pretrained or None, path=file)
+
+
+def finetuned_name(name: str) -> str:
+    """Return the name of a backbone after fine-tuning; a second one does not change it."""
+    return name.removesuffix(_FINETUNED) + _FINETUNED
 
 
 def list_backbones(weights_dir: Path | None = None) -> list[BackboneInfo]:

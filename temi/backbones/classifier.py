@@ -1,28 +1,17 @@
-"""The classifier that a backbone was trained with: its last layer, which features do not need."""
+"""Reads the classifier of a backbone's weights: the last layer, which features do not need."""
 
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import timm
 from torch import Tensor, nn
 
 from temi.backbones.catalog import BackboneName
 from temi.backbones.checkpoints import backbone_state
 from temi.backbones.weights import read_content, read_state
+from temi.naming.classifier import Classifier
 from temi.naming.imagenet import CLASSES
-
-
-@dataclass(frozen=True, kw_only=True)
-class Classifier:
-    """Logits of ImageNet's classes from the features of a backbone: features @ weight.T + bias."""
-
-    weight: npt.NDArray[np.float32]  # (1000, D)
-    bias: npt.NDArray[np.float32]  # (1000,)
-    names: list[str]  # of the classes, with synonyms after commas
 
 
 def load_classifier(parsed: BackboneName, file: Path | None) -> Classifier | None:

@@ -1,7 +1,9 @@
 """The backbones whose weights are Python packages, installed with the service; no torch here."""
 
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,7 +14,7 @@ class EmbeddedBackbone:
     description: str
     model: str  # of timm: the same tensors in the same order, under other names
     package: str  # to import
-    file_class: str  # of the package; its `get_model_file_path()` returns the weights file
+    file_class: str  # of the package; knows the weights file
     dim: int  # features per image
 
     @property
@@ -23,6 +25,11 @@ class EmbeddedBackbone:
     @property
     def installed(self) -> bool:
         return find_spec(self.package) is not None
+
+    @property
+    def weights_file(self) -> Path:
+        model_file = getattr(import_module(self.package), self.file_class)
+        return Path(model_file.get_model_file_path())
 
     @property
     def advice(self) -> str:

@@ -1,4 +1,4 @@
-"""Embeds a stream of images with bounded memory."""
+"""Embeds a stream of images with bounded memory; does not load torch."""
 
 import os
 from collections import deque
@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import islice
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from PIL import Image, ImageOps
-from torch import Tensor
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from temi.backbones.preprocessing import Preprocessing, Square
+from temi.backbones.extractor import Features
+from temi.backbones.preprocessing import Pixels, Preprocessing, Square
+from temi.cores import core_count
 from temi.errors import InvalidConfig
 
 Picture = Image.Image | Callable[[], Image.Image | Square]
@@ -33,10 +34,13 @@ _Failures = list[tuple[int, Exception]]
 class Embedder(Protocol):
     """The part of a backbone that embedding needs."""
 
-    preprocessing: Preprocessing
-    device: torch.device
+    @property
+    def preprocessing(self) -> Preprocessing: ...
 
-    def embed(self, pixels: Tensor) -> Tensor: ...
+    @property
+    def device_type(self) -> str: ...
+
+    def embed(self, pixels: Pixels) -> Features: ...
 
 
 def embed_images(
@@ -56,11 +60,11 @@ def embed_images(
         raise InvalidConfig("batch_size", "must be at least 1")
     if threads is not None and threads < 1:
         raise InvalidConfig("threads", "must be at least 1")
-    return _embed(backbone, images, batch_size, threads or torch.get_num_threads(), on_error)
+    return _embed(backbone, images, batch_size, threads or core_count(), on_error)
 
 
-def default_batch(device: torch.device) -> int:
-    return _CPU_BATCH if device.type == "cpu" else _GPU_BATCH
+def default_batch(device_type: str) -> int:
+    return _CPU_BATCH if device_type == "cpu" else _GPU_BATCH
 
 
 def embed_files(
@@ -97,13 +101,13 @@ def _embed(
 
     Threads that share a layer would wait for each other, and for decoding threads, after each one.
     """
-    on_cpu = backbone.device.type == "cpu"
+    on_cpu = backbone.device_type == "cpu"
     work = partial(_read_and_embed, backbone) if on_cpu else partial(_read, backbone.preprocessing)
     source = enumerate(images)
-    size = batch_size or default_batch(backbone.device)
-    waiting: deque[Future[tuple[Tensor, _Failures]]] = deque()
-    before = torch.get_num_threads()
-    with ThreadPoolExecutor(threads, "embed", torch.set_num_threads, (1,)) as pool:
+    size = batch_size or default_batch(backbone.device_type)
+    waiting: deque[Future[tuple[npt.NDArray[Any], _Failures]]] = deque()
+    # Several images are resized at once, each on one core.
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads, "embed") as pool:
         try:
             while True:
                 while len(waiting) < 2 * threads and (group := list(islice(source, size))):
@@ -113,23 +117,20 @@ def _embed(
                 result, failures = waiting.popleft().result()
                 _report(failures, on_error)
                 if len(result):
-                    yield (result if on_cpu else backbone.embed(result)).cpu().numpy()
+                    yield result if on_cpu else backbone.embed(result)
         finally:
             for future in waiting:
                 future.cancel()
-            # torch.set_num_threads in a pool thread also changes the default of new threads.
-            torch.set_num_threads(before)
 
 
-def _read_and_embed(backbone: Embedder, group: _Group) -> tuple[Tensor, _Failures]:
+def _read_and_embed(backbone: Embedder, group: _Group) -> tuple[Features, _Failures]:
     pixels, failures = _read(backbone.preprocessing, group)
-    return backbone.embed(pixels) if len(pixels) else torch.empty(0, 0), failures
+    return backbone.embed(pixels) if len(pixels) else np.empty((0, 0), np.float32), failures
 
 
-def _read(preprocessing: Preprocessing, group: _Group) -> tuple[Tensor, _Failures]:
+def _read(preprocessing: Preprocessing, group: _Group) -> tuple[Pixels, _Failures]:
     """Return the pixels (b, S, S, 3) of the readable images; decodes one image at a time."""
-    size = preprocessing.size
-    pixels = torch.empty((len(group), size, size, 3), dtype=torch.uint8)
+    pixels = preprocessing.new_batch(len(group))
     failures: _Failures = []
     done = 0
     for position, picture in group:

@@ -2,7 +2,6 @@
 
 import logging
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +91,7 @@ _OTHER_SIZES = {"efficientnet_lite2": 260}  # pixels of its training
 
 
 def _embedded(embedded: EmbeddedBackbone) -> tuple[nn.Module, Preprocessing]:
-    model_file = getattr(import_module(embedded.package), embedded.file_class)
-    path = Path(model_file.get_model_file_path())
+    path = embedded.weights_file
     module = _new_timm(embedded.model, pretrained=False)
     load_by_position(module, read_state(path), origin=path.name)
     module.reset_classifier(0)  # 1280 pooled features instead of ImageNet's classes

@@ -7,14 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from temi.backbones.base import Backbone, hash_tensors
+from temi.backbones.catalog import finetuned_name
 from temi.backbones.weights import load_exactly
 from temi.errors import TemiError
 from temi.model import ClusterModel
 from temi.standardize import Standardizer
 from temi.training.heads import Heads
 from temi.training.optimizer import RestorableAdamW
-
-_SUFFIX = "+finetuned"
 
 
 class Network(nn.Module):
@@ -47,7 +46,7 @@ class Network(nn.Module):
     def model(self, head: int) -> ClusterModel:
         """Return one head as a model on the features of this network's extractor."""
         standardizer = Standardizer(mean=self.mean.cpu().numpy(), std=self.std.cpu().numpy())
-        return ClusterModel.of_head(self.heads, head, standardizer, None, self.temperature)
+        return self.heads.to_model(head, standardizer, None, self.temperature)
 
 
 def network_optimizer(network: Network, *, weight_decay: float) -> RestorableAdamW:
@@ -82,7 +81,7 @@ def with_weights(backbone: Backbone, tensors: Mapping[str, Tensor]) -> Backbone:
     module = copy.deepcopy(backbone.module)
     load_exactly(module, tensors, origin="the set of tensors")
     return Backbone(
-        name=backbone.name.removesuffix(_SUFFIX) + _SUFFIX,
+        name=finetuned_name(backbone.name),
         module=module,
         preprocessing=backbone.preprocessing,
         weights_hash=hash_tensors(module.state_dict()),

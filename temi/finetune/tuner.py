@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor
 
-from temi.backbones.base import Backbone
+from temi.backbones.base import Backbone, normalize
 from temi.backbones.embedding import Picture
 from temi.backbones.preprocessing import Preprocessing
 from temi.device import resolve_device
@@ -200,7 +201,7 @@ class Finetuner:
         return log_teacher
 
     def _log_probs(self, network: Network, pixels: Tensor) -> Tensor:
-        images = self._backbone.preprocessing.normalize(pixels.to(self._device))
+        images = normalize(pixels.to(self._device), self._backbone.preprocessing)
         with autocast_to(matrix_dtype(self._backbone.precision), self._device):
             log_probs: Tensor = network(images)
         return log_probs
@@ -242,16 +243,15 @@ _MicroBatch = tuple[Tensor, Tensor]
 
 def read_pixels(preprocessing: Preprocessing, pictures: Iterable[Picture], n: int) -> Tensor:
     """Load exactly ``n`` images as (n, S, S, 3) in uint8, in threads, a few at a time."""
-    size = preprocessing.size
-    pixels = torch.empty((n, size, size, 3), dtype=torch.uint8)
+    pixels = preprocessing.new_batch(n)
 
     def fill(index: int, picture: Picture) -> None:
         preprocessing.fill(pixels[index], picture() if callable(picture) else picture)
 
-    threads = before = torch.get_num_threads()
+    threads = torch.get_num_threads()
     waiting: deque[Future[None]] = deque()
     given = 0
-    with ThreadPoolExecutor(threads, "read", torch.set_num_threads, (1,)) as pool:
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads, "read") as pool:
         try:
             for given, picture in enumerate(pictures, start=1):
                 if given > n:
@@ -264,9 +264,7 @@ def read_pixels(preprocessing: Preprocessing, pictures: Iterable[Picture], n: in
         finally:
             for future in waiting:
                 future.cancel()
-            # torch.set_num_threads in a pool thread also changes the default of new threads.
-            torch.set_num_threads(before)
     if given != n:
         count = given if given < n else f"more than {n}"
         raise TemiError(f"load_images returned {count} images for {n} ids")
-    return pixels
+    return torch.from_numpy(pixels)

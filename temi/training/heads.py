@@ -8,6 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, normalize
 
+from temi.model import ClusterModel
+from temi.standardize import Standardizer
+
 INIT_STD = 0.02
 
 
@@ -53,6 +56,30 @@ class Heads(nn.Module):
         hidden = hidden.view(-1, self.n_heads, self.hidden_dim).transpose(0, 1)  # (H, B, hidden)
         bottleneck = torch.baddbmm(self.b2, hidden, self.w2)  # (H, B, bottleneck)
         return torch.bmm(normalize(bottleneck, dim=-1), self.prototypes())  # (H, B, C)
+
+    @torch.no_grad()
+    def to_model(
+        self,
+        head: int,
+        standardizer: Standardizer,
+        directions: Tensor | None,
+        temperature: float,
+    ) -> ClusterModel:
+        """Return one head as a model; a projection is folded into its first layer."""
+        rows = slice(head * self.hidden_dim, (head + 1) * self.hidden_dim)
+        w1 = self.w1[rows].T.cpu()  # (P, hidden)
+        if directions is not None:
+            w1 = (directions.double() @ w1.double()).float()  # (D, hidden)
+        tensors = {
+            "w1": w1,
+            "b1": self.b1[rows],
+            "w2": self.w2[head],
+            "b2": self.b2[head, 0],
+            "w3": self.prototypes()[head],
+        }
+        arrays = {name: tensor.cpu().numpy().copy() for name, tensor in tensors.items()}
+        arrays |= {"mean": standardizer.mean, "std": standardizer.std}
+        return ClusterModel(arrays, temperature)
 
     def decayed(self) -> list[nn.Parameter]:
         """Return the parameters with weight decay: the weights."""

@@ -10,9 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from temi.cores import core_count
 from temi.standardize import Standardizer, chunks
 
 Matrix = npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ def _covariances(
         block = standardizer.apply(features[rows]).astype(np.float64)
         return block.T @ block
 
-    threads = torch.get_num_threads()
+    threads = core_count()
     waiting: deque[Future[Matrix]] = deque()
     with ThreadPoolExecutor(threads, "covariance") as pool:
         for rows in chunks(features.shape[0]):

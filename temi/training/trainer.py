@@ -14,7 +14,6 @@ from temi.config import TrainConfig
 from temi.device import resolve_device
 from temi.errors import TemiError
 from temi.model import ClusterModel
-from temi.training.consensus import find_consensus
 from temi.training.constraints import Constraints
 from temi.training.convergence import CHECK_EVERY, ConvergenceMonitor
 from temi.training.distillation import distill
@@ -28,13 +27,12 @@ from temi.training.head_groups import (
 )
 from temi.training.head_partition import HeadPartition
 from temi.training.head_threads import HeadThreadPool
+from temi.training.heads import Heads
 from temi.training.inputs import SmoothedInputs, TrainingInputs, fit_inputs
-from temi.training.learning import find_clusters
 from temi.training.memory import CONSENSUS_ROWS, distilled_rows
 from temi.training.objectives import make_objective
 from temi.training.objectives.teacher import agreement
 from temi.training.process_group import ProcessGroup, SingleProcess
-from temi.training.propagation import propagate
 from temi.training.sampling import PairSampler
 from temi.training.smoothing import smooth
 
@@ -160,6 +158,8 @@ class Trainer:
         best = int(self._mean_losses().argmin())
         if self.config.select == "lowest_loss":
             return self.model(best)
+        from temi.training.consensus import find_consensus  # loads scikit-learn, a second
+
         sample = self._probabilities(self._spread(CONSENSUS_ROWS))
         consensus = find_consensus(sample, self.config.seed)
         self.agreement = consensus.agreement
@@ -172,13 +172,8 @@ class Trainer:
         owner, group, index = self._partition.locate(head)
         arrays: dict[str, npt.NDArray[np.float32]] = {}
         if owner == self._group.rank:
-            arrays = ClusterModel.of_head(
-                self._head_groups[group].teacher,
-                index,
-                self._plain.standardizer,
-                self._plain.directions,
-                self.config.temperature,
-            ).tensors()
+            teacher = self._head_groups[group].teacher
+            arrays = self._to_model(teacher, index).tensors()
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         received = self._group.broadcast(tensors, src=owner)
         return ClusterModel.from_tensors(
@@ -314,6 +309,9 @@ class Trainer:
 
     def _learn(self, constraints: Constraints) -> ClusterModel:
         """Spread the labels over the neighbors; where none is near, the heads decide."""
+        from temi.training.learning import find_clusters  # loads scikit-learn, a second
+        from temi.training.propagation import propagate
+
         n_images, n_clusters = len(self._raw), self.config.n_clusters
         sample = self._spread(CONSENSUS_ROWS)
         found = find_clusters(self._probabilities, sample, n_images, constraints, self.config.seed)
@@ -332,18 +330,16 @@ class Trainer:
         if self._group.rank == 0:
             targets = torch.from_numpy(make_targets())
             head = distill(self._plain.rows(ids), targets.to(self._device), self.config)
-            arrays = ClusterModel.of_head(
-                head,
-                0,
-                self._plain.standardizer,
-                self._plain.directions,
-                self.config.temperature,
-            ).tensors()
+            arrays = self._to_model(head, 0).tensors()
             tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         received = self._group.broadcast(tensors)
         return ClusterModel.from_tensors(
             {name: tensor.numpy() for name, tensor in received.items()}, self.config.temperature
         )
+
+    def _to_model(self, heads: Heads, head: int) -> ClusterModel:
+        plain = self._plain
+        return heads.to_model(head, plain.standardizer, plain.directions, self.config.temperature)
 
     def _new_head_groups(self, generator: torch.Generator) -> list[HeadGroup]:
         config, dim, groups = self.config, self._inputs.dim, []

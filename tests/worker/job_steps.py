@@ -27,7 +27,7 @@ LABELS = [name for name in COLORS for _ in range(10)]
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every backbone is the tiny one, in one thread."""
     monkeypatch.setattr(Settings, "threads", 1)
-    monkeypatch.setattr(stages, "load_backbone", lambda *_args, **_options: tiny_backbone())
+    monkeypatch.setattr(stages, "open_extractor", lambda *_args: tiny_backbone())
     monkeypatch.setattr(model_files, "_load_backbone", lambda *_args: tiny_backbone())
 
 

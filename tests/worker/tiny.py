@@ -8,7 +8,7 @@ import torch
 from PIL import Image as PillowImage
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
-from torch import Tensor, nn
+from torch import nn
 
 from app.core.datasets.rows import create_dataset, fingerprint
 from app.core.jobs.lifecycle import create_job
@@ -17,7 +17,8 @@ from app.core.platform.tables import Dataset, Image, Job
 from app.core.runtime import Runtime
 from app.core.storage.keys import blob_key
 from temi.backbones.base import Backbone, hash_tensors
-from temi.backbones.preprocessing import Preprocessing
+from temi.backbones.extractor import Features
+from temi.backbones.preprocessing import Pixels, Preprocessing
 
 DIM = 12
 
@@ -27,7 +28,7 @@ class CountingBackbone(Backbone):
 
     images = 0
 
-    def embed(self, pixels: Tensor, threads: int = 1) -> Tensor:
+    def embed(self, pixels: Pixels, threads: int = 1) -> Features:
         self.images += len(pixels)
         return super().embed(pixels, threads)
 

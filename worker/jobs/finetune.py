@@ -9,7 +9,8 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 
-from app.core.models.files import BACKBONE_FILE, MODEL_FILE
+from app.core.models.extractors import converted_backbones, uses_converted
+from app.core.models.files import BACKBONE_FILE, MODEL_FILE, load_trainable
 from temi.backbones.base import Backbone
 from temi.backbones.embedding import Picture
 from temi.config import TrainConfig
@@ -60,9 +61,13 @@ class FinetuneJob(ModelJob):
         return f"{self.folder}/training.json"
 
     @cached_property
+    def trainable(self) -> Backbone:
+        return load_trainable(self.model_files, self.context.runtime.settings)
+
+    @cached_property
     def tuned_backbone(self) -> Backbone:
         tensors = safetensors.torch.load(self.storage.read(self.backbone_key))
-        return with_weights(self.backbone, tensors)
+        return with_weights(self.trainable, tensors)
 
     def tuned_model(self) -> ClusterModel:
         tensors = safetensors.numpy.load(self.storage.read(self.model_key))
@@ -91,7 +96,7 @@ def run_finetune(context: JobContext) -> None:
 
 def tune(job: FinetuneJob) -> None:
     tuner = Finetuner(
-        job.backbone,
+        job.trainable,
         [job.model],
         partial(_pictures, job),
         job.neighbors.ids(),
@@ -154,6 +159,9 @@ def register(job: FinetuneJob) -> None:
             BACKBONE_FILE: job.storage.read(job.backbone_key),
         },
     )
+    settings = job.context.runtime.settings
+    if uses_converted(settings, job.tuned_backbone.precision):
+        converted_backbones(settings).add(job.tuned_backbone)  # predictions then need no torch
     register_version(job.context, version, result)
     job.storage.delete(job.checkpoint_key)
 

@@ -6,7 +6,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import torch
 
 from app.core.jobs.lifecycle import Progress, finish
 from app.core.jobs.requests.map import map_key
@@ -46,7 +45,6 @@ class MapJob(PairedJob):
 
 
 def run_map(context: JobContext) -> None:
-    torch.set_num_threads(context.runtime.settings.threads)
     job = MapJob(context)
     embed(job)
     mine_pairs(job)

@@ -1,7 +1,5 @@
 """Predict jobs: assign the images of a dataset to the clusters of a registered model."""
 
-import torch
-
 from worker.context import JobContext
 from worker.stages.base import ModelJob, embed, run_stage
 from worker.stages.evaluation import EvaluationFiles, evaluate_clustering
@@ -10,7 +8,6 @@ from worker.stages.registration import ClusteringResult, register_prediction
 
 
 def run_predict(context: JobContext) -> None:
-    torch.set_num_threads(context.runtime.settings.threads)
     job = ModelJob(context)
     evaluated = EvaluationFiles(job)
     embed(job)

@@ -9,12 +9,12 @@ from typing import Any
 from app.core.clusterings.names import ModelClusters, current_clusters
 from app.core.models import get_model, get_version
 from app.core.models.calibrations import current_calibration, stored_calibration
+from app.core.models.extractors import open_extractor
 from app.core.models.files import ModelFiles, load_model
 from app.core.platform.tables import Clustering, ModelVersion
 from app.core.storage import Storage
 from app.core.storage.keys import job_folder
-from temi.backbones.base import Backbone
-from temi.backbones.load import load_backbone
+from temi.backbones.extractor import FeatureExtractor
 from temi.calibration import Calibration
 from temi.model import ClusterModel
 from worker.context import JobContext
@@ -41,13 +41,10 @@ class EmbeddedJob:
         return f"{self.folder}/checkpoint.safetensors"
 
     @cached_property
-    def backbone(self) -> Backbone:
-        settings = self.context.runtime.settings
-        return load_backbone(
-            self.context.job.config["backbone"],
-            weights_dir=settings.weights_dir,
-            device=settings.device,
-            precision=self.context.job.config["precision"],
+    def backbone(self) -> FeatureExtractor:
+        config = self.context.job.config
+        return open_extractor(
+            config["backbone"], config["precision"], self.context.runtime.settings
         )
 
     @cached_property
@@ -94,13 +91,16 @@ class ModelJob(EmbeddedJob):
                 return stored_calibration(extended.metrics)
             return current_calibration(session, self.version)
 
-    @cached_property
-    def loaded(self) -> tuple[Backbone, ClusterModel]:
-        files = ModelFiles.of(self.version.folder, self.version.files, self.manifest)
-        return load_model(files, self.context.runtime.settings)
+    @property
+    def model_files(self) -> ModelFiles:
+        return ModelFiles.of(self.version.folder, self.version.files, self.manifest)
 
     @cached_property
-    def backbone(self) -> Backbone:
+    def loaded(self) -> tuple[FeatureExtractor, ClusterModel]:
+        return load_model(self.model_files, self.context.runtime.settings)
+
+    @cached_property
+    def backbone(self) -> FeatureExtractor:
         return self.loaded[0]
 
     @property

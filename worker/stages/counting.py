@@ -2,15 +2,18 @@
 numbers of clusters in the same way."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from app.core.jobs.kinds import COUNT_STAGE
 from app.core.jobs.requests.cluster import close_config
 from app.core.platform.tables import Job
-from temi.analysis.cluster_count import CountEstimate, estimate_cluster_count
 from worker.context import JobContext
 from worker.stages.artifacts import load_json, save_json
 from worker.stages.base import run_stage
 from worker.stages.mining import PairedJob
+
+if TYPE_CHECKING:
+    from temi.analysis.cluster_count import CountEstimate
 
 
 def count_key(job: PairedJob) -> str:
@@ -52,7 +55,9 @@ def _estimate(
     seed: int,
     counts: Sequence[int] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> CountEstimate:
+) -> "CountEstimate":
+    from temi.analysis.cluster_count import estimate_cluster_count  # loads scikit-learn, a second
+
     features = job.embedding.features()
     with job.context.computing():
         estimate = estimate_cluster_count(features, counts=counts, seed=seed, progress=progress)
@@ -60,7 +65,7 @@ def _estimate(
     return estimate
 
 
-def _decide(context: JobContext, estimate: CountEstimate, exclude_duplicates: str) -> None:
+def _decide(context: JobContext, estimate: "CountEstimate", exclude_duplicates: str) -> None:
     with context.transaction() as session:
         row = session.get_one(Job, context.job.id)
         row.config = config = close_config(session, row, estimate.best, exclude_duplicates)

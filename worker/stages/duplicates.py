@@ -10,8 +10,7 @@ from sqlalchemy import delete, insert, select
 
 from app.core.platform.activity import report_activity, reporting
 from app.core.platform.tables import Dataset, Duplicate, Image
-from temi.analysis.kmeans import unit_rows
-from temi.standardize import chunks
+from temi.standardize import chunks, unit_rows
 from worker.context import JobContext
 from worker.stages.embedding_reuse import Hashes, as_keys
 

@@ -7,7 +7,6 @@ with a classifier of ImageNet has `classifier.safetensors`, by which clusters ar
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import safetensors.numpy
 from sqlalchemy import select
 
 from app.core.datasets.embeddings import add_embedding, earlier_folders
@@ -28,11 +26,10 @@ from app.core.platform.errors import Conflict
 from app.core.platform.tables import Image
 from app.core.storage import Storage
 from app.core.storage.keys import blob_key, embedding_folder
-from temi.backbones.base import Backbone
 from temi.backbones.cropping import CentralSquare
 from temi.backbones.embedding import embed_images
+from temi.backbones.extractor import FeatureExtractor
 from temi.backbones.preprocessing import Square
-from temi.neighbors.index import build_index
 from worker.context import JobContext, ProgressReporter
 from worker.stages.artifacts import content_key, gather_rows, load_array, save_array
 from worker.stages.embedding_reuse import EmbeddingPlan, Hashes, plan_reuse
@@ -58,7 +55,7 @@ class EmbeddingFiles:
     backbone_key: str
 
     @classmethod
-    def of(cls, context: JobContext, backbone: Backbone) -> "EmbeddingFiles":
+    def of(cls, context: JobContext, backbone: FeatureExtractor) -> "EmbeddingFiles":
         key = content_key(
             _FEATURES_VERSION,
             backbone.name,
@@ -94,7 +91,7 @@ class EmbeddingFiles:
 
 
 def embed_dataset(
-    context: JobContext, backbone: Backbone, files: EmbeddingFiles, stage: str = "embed"
+    context: JobContext, backbone: FeatureExtractor, files: EmbeddingFiles, stage: str = "embed"
 ) -> None:
     """Writes the files unless they exist, and registers them for the dataset."""
     hashes = files.hashes() if files.done else dataset_hashes(context)
@@ -106,7 +103,11 @@ def embed_dataset(
 
 
 def _embed(
-    context: JobContext, backbone: Backbone, files: EmbeddingFiles, hashes: Hashes, stage: str
+    context: JobContext,
+    backbone: FeatureExtractor,
+    files: EmbeddingFiles,
+    hashes: Hashes,
+    stage: str,
 ) -> None:
     save_array(files.storage, files.hashes_key, hashes)
     size = context.runtime.settings.embed_shard
@@ -124,22 +125,22 @@ def index_features(context: JobContext, files: EmbeddingFiles) -> None:
     features, key = files.features(), index_key(files.folder)
     if len(features) <= INDEX_ROWS or files.storage.exists(key):
         return
+    from temi.neighbors.index import build_index  # loads faiss
+
     with context.computing(), files.storage.writing(key) as file:
         build_index(features, Path(file.name))
 
 
-def save_classifier(backbone: Backbone, files: EmbeddingFiles) -> None:
+def save_classifier(backbone: FeatureExtractor, files: EmbeddingFiles) -> None:
     """Saves the classifier of the backbone, if it has one, for names of clusters."""
     key = classifier_key(files.folder)
     if not files.storage.exists(key) and (found := backbone.load_classifier()) is not None:
-        tensors = {"weight": found.weight, "bias": found.bias}
-        names = {"names": json.dumps(found.names)}
-        files.storage.write(key, safetensors.numpy.save(tensors, names))
+        files.storage.write(key, found.to_bytes())
 
 
 def _embed_shards(
     context: JobContext,
-    backbone: Backbone,
+    backbone: FeatureExtractor,
     files: EmbeddingFiles,
     plan: EmbeddingPlan,
     progress: ProgressReporter,
@@ -160,7 +161,7 @@ def _embed_shards(
             "task": "embed",
             "folder": files.folder,
             "hashes": hashes_key,
-            "device": backbone.device.type,
+            "device": backbone.device_type,
             "backend": backbone.backend.name,
         },
         shards=[
@@ -180,7 +181,7 @@ class EmbedShard:
     """Computes the features of a shard."""
 
     context: JobContext
-    backbone: Backbone
+    backbone: FeatureExtractor
     hashes: Hashes  # of all images to embed
 
     def __call__(self, shard: ShardSpec, advance: Advance) -> npt.NDArray[np.float32]:

@@ -4,7 +4,7 @@ import pkgutil
 from typing import Any
 
 from app.core.platform.errors import Conflict
-from temi.backbones.base import Backbone
+from temi.backbones.extractor import FeatureExtractor
 from worker.context import JobContext
 from worker.stages.artifacts import load_array
 from worker.stages.embedding import EmbeddingFiles, EmbedShard
@@ -28,7 +28,7 @@ def prepare_embed_shard(context: JobContext, stage: str, plan: dict[str, Any]) -
     backbone = _backbone(context, stage)
     if EmbeddingFiles.of(context, backbone).folder != plan["folder"]:
         raise Conflict("This worker has other backbone weights than the worker that holds the job.")
-    own = (backbone.device.type, backbone.backend.name)
+    own = (backbone.device_type, backbone.backend.name)
     wanted = (plan["device"], plan["backend"])
     if own != wanted:
         raise Conflict(
@@ -39,10 +39,10 @@ def prepare_embed_shard(context: JobContext, stage: str, plan: dict[str, Any]) -
     return EmbedShard(context, backbone, hashes)
 
 
-def _backbone(context: JobContext, stage: str) -> Backbone:
+def _backbone(context: JobContext, stage: str) -> FeatureExtractor:
     job = pkgutil.resolve_name(_JOBS.get(context.job.kind, "worker.stages.base:EmbeddedJob"))(
         context
     )
     # A fine-tuned model is evaluated on the features of its own backbone.
-    backbone: Backbone = job.tuned_backbone if stage == "evaluate" else job.backbone
+    backbone: FeatureExtractor = job.tuned_backbone if stage == "evaluate" else job.backbone
     return backbone

@@ -25,7 +25,7 @@ from app.core.platform.activity import reporting
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Cluster, Clustering, Image
 from app.core.storage.keys import model_folder
-from temi.backbones.base import Backbone
+from temi.backbones.extractor import FeatureExtractor
 from temi.config import TrainConfig
 from worker.context import JobContext
 from worker.stages.evaluation import Assignments
@@ -59,7 +59,7 @@ def default_labels(n_clusters: int) -> list[str]:
 
 
 def make_manifest(
-    context: JobContext, backbone: Backbone, config: TrainConfig, result: ClusteringResult
+    context: JobContext, backbone: FeatureExtractor, config: TrainConfig, result: ClusteringResult
 ) -> dict[str, Any]:
     """Returns the manifest: all that is needed to use the model, and its origin."""
     return {

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from app.core.jobs.queue import publish_notification
 from app.core.jobs.shards import (
     ShardClaim,
     ShardCounts,
@@ -97,7 +96,15 @@ class ShardedStage:
             offer_shards(session, job, self.stage, self.plan_key, self.shards, self.needs)
             mark_done(session, job.id, self.stage, done)
             idle = count_idle(session, self.needs, settings.lease_seconds)
-        for _ in range(min(idle, len(self.shards) - len(done) - 1)):
+        messages = min(idle, len(self.shards) - len(done) - 1)
+        if messages > 0:
+            self._notify(messages)
+
+    def _notify(self, messages: int) -> None:
+        from app.core.jobs.queue import publish_notification  # imports Celery, which few jobs need
+
+        context, job = self.context, self.context.job
+        for _ in range(messages):
             publish_notification(context.runtime.celery, job.id, self.needs)
 
     def _count(self) -> ShardCounts:

@@ -108,6 +108,7 @@ def _run_entry(context: JobContext) -> None:
     try:
         run = pkgutil.resolve_name(ENTRIES[context.job.kind])
         adopt_libraries()
+        processes.limit_threads(context.runtime.settings)
         run(context)
     except OSError as error:
         raise_if_full(error)

@@ -11,9 +11,12 @@ from typing import Any
 
 import structlog
 from sqlalchemy.exc import OperationalError
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from app.core.platform.db import is_gone
 from app.core.platform.errors import StorageUnavailable
+from app.core.platform.settings import Settings
+from temi.cores import limit_cores
 
 OUTAGE_EXIT_CODE = 75  # the process could go on if database and storage were reachable
 log = structlog.get_logger()
@@ -49,6 +52,12 @@ def locked_send(connection: Connection) -> Callable[[object], None]:
             connection.send(message)
 
     return send
+
+
+def limit_threads(settings: Settings) -> None:
+    """In a child, once its libraries are loaded: uses as many cores as the settings say."""
+    limit_cores(settings.threads)
+    threadpool_limits(settings.threads)
 
 
 def exit_if_outage(error: Exception) -> None:

@@ -82,6 +82,7 @@ def load_shard_function(context: JobContext, shard: Shard) -> ShardFunction:
     plan: dict[str, Any] = load_json(context.runtime.storage, shard.plan)
     prepare = pkgutil.resolve_name(_PREPARE[plan["task"]])
     adopt_libraries()
+    processes.limit_threads(context.runtime.settings)
     function: ShardFunction = prepare(context, shard.stage, plan)
     return function
 

@@ -4,14 +4,12 @@ A cluster is compared with those nearest to it: a name says what distinguishes i
 kept until the clustering changes.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import safetensors
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -35,6 +33,7 @@ from app.core.platform.errors import FeaturesMissing, InvalidRequest, NotFound
 from app.core.platform.streams import batched
 from app.core.platform.tables import Cluster, Clustering, Image
 from app.core.storage import Storage
+from temi.naming.classifier import Classifier
 from temi.naming.imagenet import with_broader_words
 from temi.naming.scores import (
     Strengths,
@@ -218,17 +217,16 @@ def _by_classifier(
     if folder is None or not samples:
         return nothing
     try:
-        with safetensors.safe_open(storage.path(classifier_key(folder)), "numpy") as file:
-            names = json.loads(file.metadata()["names"])
-            weight, bias = (file.get_tensor(name).astype(np.float64) for name in ("weight", "bias"))
+        classifier = Classifier.from_bytes(storage.read(classifier_key(folder)))
         stored = open_features(storage, folder)
         hashes = to_hashes([one.sha256 for group in samples for one in group])
         rows = stored.all_rows_of(hashes)
     except (FileNotFoundError, FeaturesMissing):
         return nothing
+    weight, bias = (part.astype(np.float64) for part in (classifier.weight, classifier.bias))
     group = np.repeat(np.arange(len(samples)), [len(some) for some in samples])
-    sums = np.zeros((len(samples), len(names)))
+    sums = np.zeros((len(samples), len(classifier.names)))
     for chunk in row_chunks(len(rows)):
         logits = stored.features[rows[chunk]].astype(np.float64) @ weight.T + bias
         np.add.at(sums, group[chunk], softmax(logits))
-    return with_broader_words(names, sums / np.bincount(group)[:, None])
+    return with_broader_words(classifier.names, sums / np.bincount(group)[:, None])

@@ -131,7 +131,8 @@ def _parts(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """The part of each row, and a score that is higher the closer it is to the part's center:
     (N,) each."""
-    from temi.analysis.kmeans import kmeans, unit_rows  # scikit-learn takes seconds to load
+    from temi.analysis.kmeans import kmeans  # scikit-learn takes seconds to load
+    from temi.standardize import unit_rows
 
     sample = rows
     if len(rows) > _FIT_ROWS:

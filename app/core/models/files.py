@@ -5,13 +5,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from app.core.models.extractors import converted_backbones, uses_converted
 from app.core.platform.errors import ModelIntegrity, StorageCorrupt
 from app.core.platform.settings import Settings
 from app.core.storage import Storage, open_storage
-from temi.backbones.catalog import has_text_encoder
+from temi.backbones.catalog import finetuned_name, has_text_encoder
 
 if TYPE_CHECKING:
     from temi.backbones.base import Backbone
+    from temi.backbones.extractor import FeatureExtractor
     from temi.config import Precision
     from temi.model import ClusterModel
 
@@ -38,6 +40,11 @@ class ModelFiles:
     def has_text_encoder(self) -> bool:
         """Whether texts can be compared with the features; fine-tuning moves those away."""
         return has_text_encoder(self.backbone) and not self.is_finetuned
+
+    @property
+    def extractor(self) -> str:
+        """The name of the backbone with the weights of this version."""
+        return finetuned_name(self.backbone) if self.is_finetuned else self.backbone
 
     @classmethod
     def of(cls, folder: str, files: Mapping[str, str], manifest: Mapping[str, Any]) -> "ModelFiles":
@@ -83,11 +90,12 @@ def verify_files(storage: Storage, files: ModelFiles) -> dict[str, bytes]:
 
 
 def load_model(
-    files: ModelFiles, settings: Settings, *, known: "Iterable[Backbone]" = ()
-) -> "tuple[Backbone, ClusterModel]":
+    files: ModelFiles, settings: Settings, *, known: "Iterable[FeatureExtractor]" = ()
+) -> "tuple[FeatureExtractor, ClusterModel]":
     """Loads backbone and head; checks the SHA-256 of every file.
 
-    A backbone in `known` is reused.
+    A backbone in `known` is reused. Loads torch only on a GPU, or for a backbone that is not
+    converted yet.
     """
     import safetensors.numpy
 
@@ -97,13 +105,35 @@ def load_model(
     model = ClusterModel.from_tensors(
         safetensors.numpy.load(contents[MODEL_FILE]), files.temperature
     )
-    for backbone in known:
-        same = (backbone.weights_hash, backbone.precision) == (
-            files.weights_sha256,
-            files.precision,
-        )
-        if same and backbone.name == files.backbone:
-            return backbone, model
+    for extractor in known:
+        found = (extractor.name, extractor.weights_hash, extractor.precision)
+        if found == (files.extractor, files.weights_sha256, files.precision):
+            return extractor, model
+    return _open_extractor(files, contents, settings), model
+
+
+def load_trainable(files: ModelFiles, settings: Settings) -> "Backbone":
+    """Loads the version's backbone with torch; checks the SHA-256 of every file."""
+    return _load_with_torch(files, verify_files(open_storage(settings), files), settings)
+
+
+def _open_extractor(
+    files: ModelFiles, contents: Mapping[str, bytes], settings: Settings
+) -> "FeatureExtractor":
+    if not uses_converted(settings, files.precision):
+        return _load_with_torch(files, contents, settings)
+    converted = converted_backbones(settings)
+    found = converted.load(files.extractor, files.weights_sha256)
+    if found is not None:
+        return found
+    backbone = _load_with_torch(files, contents, settings)
+    converted.add(backbone)
+    return backbone
+
+
+def _load_with_torch(
+    files: ModelFiles, contents: Mapping[str, bytes], settings: Settings
+) -> "Backbone":
     backbone = _load_backbone(files, settings)
     if BACKBONE_FILE in contents:
         backbone = _with_weights(backbone, contents[BACKBONE_FILE])
@@ -111,7 +141,7 @@ def load_model(
         raise ModelIntegrity(
             f"The weights of {files.backbone} are not those that the model was trained with."
         )
-    return backbone, model
+    return backbone
 
 
 def _with_weights(backbone: "Backbone", data: bytes) -> "Backbone":

@@ -34,13 +34,11 @@ from app.core.serving.messages import (
 )
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from app.core.serving.models import ServedModel
-    from temi.backbones.preprocessing import Preprocessing
+    from temi.backbones.preprocessing import Pixels, Preprocessing
 
-Decode = Callable[[bytes, "Preprocessing"], "Tensor"]
-"""An image's bytes to pixels (S, S, 3) in uint8; ImageRejected if they cannot be decoded."""
+Decode = Callable[[bytes, "Preprocessing"], "Pixels"]
+"""An image's bytes to pixels (S, S, 3); ImageRejected if they cannot be decoded."""
 _FEATURES = "features"  # the queue of requests that need no backbone
 
 
@@ -69,7 +67,7 @@ class ScheduledRequest:
 class _Item:
     request: ScheduledRequest
     index: int
-    pixels: "Tensor | None" = None  # once the image is decoded
+    pixels: "Pixels | None" = None  # once the image is decoded
 
 
 class BatchScheduler:
@@ -220,15 +218,11 @@ class BatchScheduler:
             self._reply(*map(_to_result, complete))  # one message for all requests of the batch
 
     def _outcomes(self, items: list[_Item], threads: int) -> list[Outcome]:
-        import torch
-
-        if torch.get_num_threads() != 1:  # several batches are computed at once
-            torch.set_num_threads(1)
         first = items[0].request
         if first.message.features is not None:
             return [first.model.head.predict_proba(first.message.features)]
-        pixels = torch.stack([item.pixels for item in items if item.pixels is not None])
-        features = first.model.shared.backbone.embed(pixels, threads).numpy()
+        pixels = np.stack([item.pixels for item in items if item.pixels is not None])
+        features = first.model.shared.backbone.embed(pixels, threads)
         found: dict[_Item, Outcome] = {
             item: features[row] for row, item in enumerate(items) if item.request.message.embed_only
         }

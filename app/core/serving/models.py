@@ -9,29 +9,23 @@ from typing import TYPE_CHECKING
 from app.core.models.files import ModelFiles
 
 if TYPE_CHECKING:
-    from temi.backbones.base import Backbone
+    from temi.backbones.extractor import FeatureExtractor
     from temi.model import ClusterModel
 
-Load = Callable[..., "tuple[Backbone, ClusterModel]"]  # of files, and backbones to reuse
+Load = Callable[..., "tuple[FeatureExtractor, ClusterModel]"]  # of files, and backbones to reuse
 
 
 @dataclass(eq=False)
 class SharedBackbone:
     """A backbone in memory, used by one or more models."""
 
-    backbone: "Backbone"
+    backbone: "FeatureExtractor"
 
     @property
     def batch_size(self) -> int:
         from temi.backbones.embedding import default_batch
 
-        return default_batch(self.backbone.device)
-
-    @property
-    def bytes(self) -> int:
-        tensors = (*self.backbone.module.parameters(), *self.backbone.module.buffers())
-        copies = 1 if self.backbone.backend.name == "torch" else 2
-        return copies * sum(t.numel() * t.element_size() for t in tensors)
+        return default_batch(self.backbone.device_type)
 
 
 @dataclass(eq=False)
@@ -63,7 +57,7 @@ class LoadedModels:
     def bytes(self) -> int:
         backbones = {id(model.shared): model.shared for model in self._models.values()}
         heads = sum(model.bytes for model in self._models.values())
-        return heads + sum(backbone.bytes for backbone in backbones.values())
+        return heads + sum(shared.backbone.bytes for shared in backbones.values())
 
     def __len__(self) -> int:
         return len(self._models)

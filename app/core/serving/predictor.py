@@ -3,15 +3,17 @@
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from app.core.datasets.decoding.pool import decoder_pool
-from app.core.models.files import ModelFiles, load_model
+from app.core.models.conversion import load_served_model
+from app.core.models.files import ModelFiles
 from app.core.platform.errors import ImageTooLarge, PredictorUnavailable, ServiceError
+from app.core.platform.memory import release_memory
 from app.core.platform.settings import Settings
 from app.core.serving.batching import BatchScheduler, ScheduledRequest
 from app.core.serving.messages import (
@@ -28,9 +30,8 @@ from app.core.serving.models import LoadedModels, ServedModel
 from app.core.serving.texts import TextEmbedder
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from temi.backbones.preprocessing import Preprocessing
+    from temi.backbones.extractor import FeatureExtractor
+    from temi.backbones.preprocessing import Pixels, Preprocessing
 
 _IDLE_CHECK_SECONDS = 1.0  # between checks for idle models
 log = structlog.get_logger()
@@ -46,7 +47,7 @@ class Predictor:
         self._decoders.prepare()
         self._lock = threading.Lock()  # protects the two below
         self._models = LoadedModels(
-            partial(load_model, settings=settings),
+            partial(load_served_model, settings=settings),
             max_bytes=settings.predict_cache_bytes,
             idle_seconds=settings.predict_idle_seconds,
         )
@@ -97,8 +98,7 @@ class Predictor:
             try:
                 files = self._load_queue.get(timeout=_IDLE_CHECK_SECONDS)
             except queue.Empty:
-                with self._lock:
-                    self._report_unloaded(list(self._models.drop_idle()), "idle")
+                self._unload(self._models.drop_idle(), "idle")
                 continue
             if files is None:
                 return
@@ -108,7 +108,7 @@ class Predictor:
         started = time.monotonic()
         try:
             model = self._models.load(files)
-            _ = model.shared.backbone.backend  # created now, not when the first image waits for it
+            self._warm_up(model.shared.backbone)
         except Exception as error:  # noqa: BLE001 - the requests that wait get the error
             failure = _as_service_error(error)
             with self._lock:
@@ -120,27 +120,35 @@ class Predictor:
         with self._lock:
             pending = self._pending.pop(files)
             self._models.add(model)
-            self._report_unloaded(list(self._models.drop_surplus()), "space")
+        self._unload(self._models.drop_surplus(), "space")
+        with self._lock:
             used = self._models.bytes
         seconds, backend = time.monotonic() - started, model.shared.backbone.backend.name
         self._send(Loaded(model=files, bytes=used, seconds=seconds, backend=backend))
         for request in pending:
             self._scheduler.submit(ScheduledRequest(request, model))
 
-    def _report_unloaded(self, models: list[ServedModel], reason: str) -> None:
-        for model in models:
-            self._send(Unloaded(model=model.files, bytes=self._models.bytes, reason=reason))
+    def _warm_up(self, backbone: "FeatureExtractor") -> None:
+        """Creates the sessions for one core and for all, before an image waits for them."""
+        pixels = backbone.preprocessing.new_batch(1)
+        for threads in {1, self._settings.predict_threads}:
+            backbone.backend.embed(pixels, threads)
 
-    def _decode(self, data: bytes, preprocessing: "Preprocessing") -> "Tensor":
+    def _unload(self, dropped: Iterator[ServedModel], reason: str) -> None:
+        with self._lock:
+            files = [model.files for model in dropped]
+            used = self._models.bytes
+        for model in files:
+            self._send(Unloaded(model=model, bytes=used, reason=reason))
+        if files:
+            release_memory()
+
+    def _decode(self, data: bytes, preprocessing: "Preprocessing") -> "Pixels":
         limit = self._settings.max_image_bytes
         if len(data) > limit:
             raise ImageTooLarge(f"The image has {len(data):,} bytes; the limit is {limit:,}.")
-        import torch
-
-        if torch.get_num_threads() != 1:  # several images are resized at once
-            torch.set_num_threads(1)
         square = self._decoders.cut_square(data, preprocessing.square)
-        pixels = torch.empty((preprocessing.size, preprocessing.size, 3), dtype=torch.uint8)
+        pixels: Pixels = preprocessing.new_batch(1)[0]
         preprocessing.fill(pixels, square)
         return pixels
 

@@ -1,11 +1,13 @@
-"""The prediction process. Torch takes about a gigabyte and holds the interpreter lock for long
-stretches: without it the API stays small and responsive."""
+"""The prediction process. Computing holds the interpreter lock for long stretches: without it the
+API stays responsive. On a CPU it does not load torch, which takes about a gigabyte."""
 
 import os
 import socket
 import threading
 import time
 from collections.abc import Iterator
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from app.core.platform.logs import adopt_libraries, configure_logging
 from app.core.platform.processes import die_with_parent
@@ -28,7 +30,8 @@ def main(settings: Settings, connection: socket.socket, parent_pid: int) -> None
             connection.sendall(pack(messages))
 
     predictor = Predictor(settings, send)
-    adopt_libraries()  # torch was imported with the predictor
+    adopt_libraries()
+    threadpool_limits(1, "blas")  # several images and batches are computed at once
     threading.Thread(target=_exit_when_idle, args=(predictor,), daemon=True).start()
     messages, lock_reader = receive(connection), threading.Lock()
     other = threading.Thread(

@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from PIL import Image
 
 from app.core.models.files import ModelFiles
@@ -17,7 +16,8 @@ from tests.waiting import LONG_SECONDS
 from tests.worker.tiny import DIM, tiny_backbone
 
 if TYPE_CHECKING:
-    from temi.backbones.base import Backbone
+    from temi.backbones.extractor import FeatureExtractor, Features
+    from temi.backbones.preprocessing import Pixels
 
 CLUSTERS = 3
 
@@ -52,7 +52,7 @@ class Loader:
         self.computing = threading.Event()  # cleared, the backbones wait
         self.computing.set()
 
-    def __call__(self, model: ModelFiles, known: "dict[Backbone, object]" = {}) -> object:  # noqa: B006
+    def __call__(self, model: ModelFiles, known: "dict[FeatureExtractor, object]" = {}) -> object:  # noqa: B006
         self.hold.wait(LONG_SECONDS)
         self.loads.append(model.folder)
         if model.folder == "broken":
@@ -65,7 +65,7 @@ class Loader:
         backbone.weights_hash = model.weights_sha256
         embed = backbone.embed
 
-        def embed_later(pixels: torch.Tensor, threads: int = 1) -> torch.Tensor:
+        def embed_later(pixels: "Pixels", threads: int = 1) -> "Features":
             self.computing.wait(60)
             return embed(pixels, threads)
 
@@ -117,7 +117,7 @@ def probabilities(message: FromProcess) -> np.ndarray:
 def expected(data: list[bytes], model: ModelFiles) -> np.ndarray:
     """The probabilities computed one by one, without batching."""
     backbone = tiny_backbone(seed=len(model.weights_sha256))
-    pixels = torch.empty((len(data), 8, 8, 3), dtype=torch.uint8)
+    pixels = backbone.preprocessing.new_batch(len(data))
     for row, item in enumerate(data):
         backbone.preprocessing.fill(pixels[row], Image.open(io.BytesIO(item)))
-    return head(len(model.folder)).predict_proba(backbone.embed(pixels).numpy())
+    return head(len(model.folder)).predict_proba(backbone.embed(pixels))

@@ -45,7 +45,7 @@ MakePredictor = Callable[..., Predictor]
 def loader(monkeypatch: pytest.MonkeyPatch) -> Loader:
     loader = Loader()
     monkeypatch.setattr(
-        predictors, "load_model", lambda files, settings, known=(): loader(files, known)
+        predictors, "load_served_model", lambda files, settings, known=(): loader(files, known)
     )
     return loader
 

@@ -7,14 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from sklearn.datasets import load_sample_images
+from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
 
 from temi.backbones.embedding import Picture, embed_files, embed_images, read_image
+from temi.backbones.extractor import Features
 from temi.backbones.load import load_backbone
-from temi.backbones.preprocessing import Preprocessing
+from temi.backbones.preprocessing import Pixels, Preprocessing
 from temi.errors import InvalidConfig
+
+
+def blas_threads() -> int:
+    """The cores that a matrix product of numpy uses."""
+    return max(int(pool["num_threads"]) for pool in threadpool_info() if pool["user_api"] == "blas")
 
 
 class FakeBackbone:
@@ -25,14 +31,14 @@ class FakeBackbone:
     )
 
     def __init__(self, device: str = "cpu") -> None:
-        self.device = torch.device(device)
+        self.device_type = device
         self.batches: list[int] = []
         self.threads: set[tuple[int, int]] = set()  # who computed, with how many cores
 
-    def embed(self, pixels: torch.Tensor) -> torch.Tensor:
+    def embed(self, pixels: Pixels) -> Features:
         self.batches.append(len(pixels))
-        self.threads.add((threading.get_ident(), torch.get_num_threads()))
-        return pixels.float().mean(dim=(1, 2))
+        self.threads.add((threading.get_ident(), blas_threads()))
+        return np.asarray(pixels.mean(axis=(1, 2), dtype=np.float32))
 
 
 def picture(value: int) -> Image.Image:
@@ -109,28 +115,24 @@ def test_a_thread_decodes_one_image_at_a_time() -> None:
 
 
 def test_each_thread_uses_one_core_and_the_setting_is_restored() -> None:
-    torch.set_num_threads(2)
     backbone = FakeBackbone()
 
-    list(embed_images(backbone, pictures(40)))
+    with threadpool_limits(2, "blas"):
+        list(embed_images(backbone, pictures(40)))
+        assert blas_threads() == 2
 
     assert {cores for _, cores in backbone.threads} == {1}
     assert threading.get_ident() not in {who for who, _ in backbone.threads}
-    assert torch.get_num_threads() == 2
     assert max(backbone.batches) < 40
 
 
 def test_the_setting_is_restored_if_the_stream_is_closed_early() -> None:
-    torch.set_num_threads(2)
-    stream = embed_images(FakeBackbone(), pictures(100))
-    next(stream)
-    del stream
+    with threadpool_limits(2, "blas"):
+        stream = embed_images(FakeBackbone(), pictures(100))
+        next(stream)
+        del stream
 
-    found: list[int] = []
-    thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
-    thread.start()
-    thread.join()
-    assert found == [2]
+        assert blas_threads() == 2
 
 
 def test_an_error_of_the_source_is_raised() -> None:

@@ -30,7 +30,7 @@ Files = EmbeddingFiles
 def shared(make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
     """A runtime with shards of three images: eight of them."""
     runtime = Runtime(make_settings(embed_shard=3, torch_threads=1))
-    monkeypatch.setattr(stages, "load_backbone", lambda *_args, **_options: tiny_backbone())
+    monkeypatch.setattr(stages, "open_extractor", lambda *_args: tiny_backbone())
     yield runtime
     runtime.db.dispose()
     runtime.celery.close()
@@ -136,13 +136,13 @@ def test_a_shard_that_kills_every_worker_fails_the_job(
 
 
 def other_backbone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "load_backbone", lambda *_a, **_o: tiny_backbone(seed=1))
+    monkeypatch.setattr(stages, "open_extractor", lambda *_args: tiny_backbone(seed=1))
 
 
 def other_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     backbone = tiny_backbone()
     backbone._backend = TorchBackend(backbone._embed_by_torch, backbone.device)
-    monkeypatch.setattr(stages, "load_backbone", lambda *_a, **_o: backbone)
+    monkeypatch.setattr(stages, "open_extractor", lambda *_args: backbone)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from app.core.platform.settings import Settings
 from tests.worker.tiny import tiny_backbone
 from worker.stages import base
 from worker.supervision.job_process import main
-base.load_backbone = lambda *_args, **_options: tiny_backbone()
+base.open_extractor = lambda *_args: tiny_backbone()
 _, theirs = multiprocessing.Pipe(duplex=False)
 settings = Settings(log_format="json", train_processes=3, device="cpu")
 main(settings, sys.argv[1], int(sys.argv[2]), theirs, os.getppid())

@@ -25,6 +25,10 @@ class Settings(ServingSettings, JobSettings, IngestSettings, HttpSettings, Stora
     )
 
     @property
+    def converted_dir(self) -> Path:
+        return self.onnx_dir or self.data_dir / "onnx"
+
+    @property
     def predict_threads(self) -> int:
         """The API processes share the cores."""
         return max(1, self.threads // self.api_workers)

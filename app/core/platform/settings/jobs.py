@@ -30,6 +30,11 @@ class JobSettings(BaseSettings):
         description="Folder with weight files of further backbones; `temi backbones fetch NAME` "
         "downloads into it.",
     )
+    onnx_dir: Path | None = Field(
+        default=None,
+        description="Folder for backbones that were converted to ONNX, at most 32; default: `onnx` "
+        "in the data folder.",
+    )
     embed_shard: int = Field(
         default=1024, ge=1, description="Images per resumable shard of the embed stage."
     )
