@@ -9,6 +9,7 @@ import numpy.typing as npt
 Strengths = npt.NDArray[np.float64]
 """How far each word applies to each group, from 0 to 1: (G, W)."""
 
+_MIN_SCORE = 0.02  # of a name that is worth a look
 _LOGIT_SCALE = 100.0  # by which CLIP models are trained to multiply cosines
 
 
@@ -70,7 +71,7 @@ def combine(scores: Mapping[str, Mapping[str, float]], count: int) -> list[Sugge
     best: list[str] = []
     for key in ranked:
         repeats = any(set(key.split()) <= set(kept.split()) for kept in best)
-        if not repeats and round(1.0 - missing[key], 4) > 0:
+        if not repeats and 1.0 - missing[key] >= _MIN_SCORE:
             best.append(key)
     return [
         Suggestion(name=shown[key], score=round(1.0 - missing[key], 4), sources=tuple(sources[key]))

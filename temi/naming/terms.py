@@ -11,7 +11,7 @@ from temi.naming.scores import Strengths
 _MAX_PHRASE = 3  # words
 _MAX_LENGTH = 40
 _MIN_LENGTH = 3
-_UNSURE = 2  # images: a share of few images is less certain
+_MIN_IMAGES = 2  # of a group that must have a term: that of a single image is chance
 _SUFFIX = re.compile(r"\.[A-Za-z]{2,5}$")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WORDS = re.compile(r"[^\W\d_]+")
@@ -38,7 +38,7 @@ def terms_of(path: str, values: Iterable[str] = ()) -> set[str]:
 
 
 def term_strengths(groups: list[list[set[str]]]) -> tuple[list[str], Strengths]:
-    """Return the terms that at least two images have, and their share of each group's images.
+    """Return the terms that at least two images of a group have, and their share of each group.
 
     ``groups`` has the terms of each image of each group.
     """
@@ -47,10 +47,12 @@ def term_strengths(groups: list[list[set[str]]]) -> tuple[list[str], Strengths]:
         for terms in members:
             for term in terms:
                 counts.setdefault(term, np.zeros(len(groups)))[group] += 1
-    kept = sorted(term for term, count in counts.items() if count.sum() > 1)
-    sizes = np.array([len(members) for members in groups]) + _UNSURE
-    table = [counts[term] for term in kept]
-    return kept, np.stack(table, axis=1) / sizes[:, None] if table else np.zeros((len(groups), 0))
+    kept = sorted(term for term, count in counts.items() if count.max() >= _MIN_IMAGES)
+    if not kept:
+        return [], np.zeros((len(groups), 0))
+    table = np.stack([counts[term] for term in kept], axis=1)
+    sizes = np.maximum([len(members) for members in groups], 1)
+    return kept, np.where(table >= _MIN_IMAGES, table, 0.0) / sizes[:, None]
 
 
 def _terms(part: str) -> set[str]:

@@ -104,22 +104,23 @@ def suggest_names(
             clustering = get_clustering(session, tenant, clustering_id)
             labels = _labels(session, clustering, cluster_ids)
             keys = {one: _cache_key(clustering, one, vocabulary) for one in labels}
-            unknown = [one for one in labels if _kept.get(keys[one]) is None]
+            found = {one: kept for one in labels if (kept := _kept.get(keys[one])) is not None}
+            unknown = [one for one in labels if one not in found]
             changes = read_center_changes(session, clustering) if unknown else None
         if changes is not None:
             try:
                 centers = current_centers(storage, clustering, changes)
             except FeaturesMissing:
                 centers = None
-            for one, found in _suggest(db, storage, clustering, unknown, centers, vocabulary):
-                _kept.add(
-                    keys[one], ClusterNames(cluster_id=one, label=labels[one], suggestions=found)
+            new = _suggest(db, storage, clustering, unknown, centers, vocabulary)
+            for one in unknown:
+                names = ClusterNames(
+                    cluster_id=one, label=labels[one], suggestions=new.get(one, [])
                 )
-    shown = (
-        _kept.get(keys[one]) or ClusterNames(cluster_id=one, label=labels[one], suggestions=[])
-        for one in labels
-    )
-    return NameSuggestions(revision=clustering.revision, clusters=list(shown))
+                _kept.add(keys[one], names)
+                found[one] = names
+    clusters = [found[one] for one in labels]
+    return NameSuggestions(revision=clustering.revision, clusters=clusters)
 
 
 def _labels(
@@ -155,7 +156,8 @@ def _suggest(
     cluster_ids: Sequence[int],
     centers: Centers | None,
     vocabulary: Vocabulary | None,
-) -> list[tuple[int, list[Suggestion]]]:
+) -> dict[int, list[Suggestion]]:
+    """The names of the clusters that have images."""
     near = centers.nearest(cluster_ids, _NEAR) if centers is not None else {}
     groups = list(dict.fromkeys([*cluster_ids, *(one for some in near.values() for one in some)]))
     with db.read() as session:
@@ -178,7 +180,7 @@ def _suggest(
         for number, row in enumerate(scores):
             best = np.argsort(-row, kind="stable")[:_CANDIDATES]
             found[number][source] = {words[at]: float(row[at]) for at in best if row[at] > 0}
-    return [(group, combine(scores, COUNT)) for group, scores in zip(named, found, strict=True)]
+    return {group: combine(scores, COUNT) for group, scores in zip(named, found, strict=True)}
 
 
 def _read_samples(

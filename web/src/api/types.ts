@@ -30,6 +30,9 @@ export type OperationCreate =
 /** Either some photos, or all of a group but some. */
 export type SelectedImages = Pick<Schemas["ExcludeCreate"], "image_ids" | "selection">;
 export type Neighbor = Schemas["Neighbor"];
+export type FoundImage = Schemas["FoundImage"];
+export type SearchResults = Schemas["SearchResults"];
+export type NameSuggestion = Schemas["NameSuggestion"];
 export type SimilarCluster = Schemas["SimilarCluster"];
 export type Hierarchy = Schemas["Hierarchy"];
 export type ClusterGroup = Schemas["ClusterGroup"];
