@@ -43,20 +43,36 @@ from temi_client.models.datasets import (
 from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, ListedKind, LogLine
 from temi_client.models.predictions import LoadedModel, Prediction, Predictions
 from temi_client.models.registry import AliasChange, Comparison, Model, ModelVersion
+from temi_client.models.review import (
+    Answer,
+    AnswerKind,
+    ClusterReview,
+    RefusedAnswer,
+    ReviewAnswer,
+    ReviewForecast,
+    ReviewQuestion,
+    ReviewQueue,
+    ReviewReport,
+    StoredAnswers,
+)
 from temi_client.models.system import System
 from temi_client.models.workers import Worker
 from temi_client.resources.clusterings import ImageOrder, PlotName
 from temi_client.resources.datasets import DuplicateKind, LabelFormat
 from temi_client.resources.jobs import ExportFormat, JobPlotName, SweepParameter
+from temi_client.resources.review import ReviewOrder
 from temi_client.resources.uploads import LabelsFrom, Source
 
 __all__ = [
     "AliasChange",
+    "Answer",
+    "AnswerKind",
     "ApiError",
     "Assignment",
     "AuditEntry",
     "Cluster",
     "ClusterGroup",
+    "ClusterReview",
     "Clustering",
     "Comparison",
     "CorruptDownload",
@@ -97,6 +113,13 @@ __all__ = [
     "Progress",
     "RankedImage",
     "Readiness",
+    "RefusedAnswer",
+    "ReviewAnswer",
+    "ReviewForecast",
+    "ReviewOrder",
+    "ReviewQuestion",
+    "ReviewQueue",
+    "ReviewReport",
     "Selection",
     "ServiceUnreachable",
     "SimilarCluster",
@@ -104,6 +127,7 @@ __all__ = [
     "Source",
     "SplitPreview",
     "Statistics",
+    "StoredAnswers",
     "SweepParameter",
     "System",
     "TemiClient",

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.cli import clustering_operations, references
+from app.cli import clustering_operations, clustering_review, references
 from app.cli.connection import connect
 from app.cli.options import (
     AsJson,
@@ -34,6 +34,7 @@ from temi_client import ImageOrder, PlotName, TemiClient
 
 app = typer.Typer(no_args_is_help=True, help="Show and edit clusterings.")
 app.add_typer(clustering_operations.app)
+app.add_typer(clustering_review.app, name="review")
 
 Sort = Annotated[ImageOrder, typer.Option(help="Order of the images.")]
 Excluded = Annotated[

@@ -103,8 +103,14 @@ def wrong_bounds(
     tail = (1 - confidence) / 2
     count, n, k = (np.asarray(values, np.float64) for values in (unreviewed, sampled, wrong))
     low = np.where(k > 0, np.floor(_beta_binomial_quantile(count, k, n - k + 1, tail)), 0.0)
-    high = np.where(n > k, _beta_binomial_quantile(count, k + 1, n - k, 1 - tail), count)
-    return low, high
+    return low, most_wrong(count, n, k, confidence)
+
+
+def most_wrong(unreviewed: Floats, sampled: Floats, wrong: Floats, confidence: float) -> Floats:
+    """The upper one of the bounds."""
+    right, tail = sampled - wrong, (1 - confidence) / 2
+    high = _beta_binomial_quantile(unreviewed, wrong + 1, right, 1 - tail)
+    return np.where(right > 0, high, unreviewed)
 
 
 def _beta_binomial_quantile(count: Floats, a: Floats, b: Floats, probability: float) -> Floats:
