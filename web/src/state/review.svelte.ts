@@ -14,9 +14,6 @@ const REPORT_MS = 1500;
 
 export type Kind = AnswerCreate["answer"];
 
-/** The services that a test replaces. */
-export const services = { readQueue, readReview, sendAnswers, withdrawAnswer };
-
 export class ReviewState {
   questions: ReviewQuestion[] = $state.raw([]);
   report: ReviewReport | null = $state.raw(null);
@@ -80,7 +77,7 @@ export class ReviewState {
     if (unsent.length < this.waiting.length && !this.sending) return this.keep(unsent);
     try {
       await this.idle();
-      await services.withdrawAnswer(this.id, question.image_id);
+      await withdrawAnswer(this.id, question.image_id);
       this.refresh();
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 404)) toasts.error(`The answer was not withdrawn. ${describe(error)}`);
@@ -101,7 +98,7 @@ export class ReviewState {
     this.reading = true;
     try {
       const wanted = Math.min(500, AHEAD + this.skipped.size + this.waiting.length + this.questions.length);
-      const found = (await services.readQueue(this.id, this.minPurity(), labeler(), wanted)).data;
+      const found = (await readQueue(this.id, this.minPurity(), labeler(), wanted)).data;
       const fresh = found.filter((one) => !this.answered.has(one.image_id));
       const asked = fresh.filter((one) => !this.skipped.has(one.image_id));
       // Only skipped ones are left: they are asked again.
@@ -138,7 +135,7 @@ export class ReviewState {
     const some = this.waiting.slice(0, AT_ONCE);
     const done = (): void => this.keep(this.waiting.filter((answer) => !some.includes(answer)));
     try {
-      const stored = await services.sendAnswers(this.id, some);
+      const stored = await sendAnswers(this.id, some);
       done();
       if (stored.refused.length) toasts.add("A photo was moved by another person meanwhile: the answer about it does not count.");
       if (some.some((answer) => answer.answer === "which" || answer.answer === "none")) this.changed();
@@ -178,7 +175,7 @@ export class ReviewState {
   private async loadReport(): Promise<void> {
     const wanted = this.minPurity();
     try {
-      const found = await services.readReview(this.id, wanted);
+      const found = await readReview(this.id, wanted);
       if (wanted === this.minPurity()) this.report = found;
     } catch (error) {
       this.error = describe(error);
