@@ -63,6 +63,18 @@ from temi_client.models.registry import (
     Model,
     ModelVersion,
     Reliability,
+from temi_client.models.registry import AliasChange, Comparison, Model, ModelVersion
+from temi_client.models.review import (
+    Answer,
+    AnswerKind,
+    ClusterReview,
+    RefusedAnswer,
+    ReviewAnswer,
+    ReviewForecast,
+    ReviewQuestion,
+    ReviewQueue,
+    ReviewReport,
+    StoredAnswers,
 )
 from temi_client.models.system import System
 from temi_client.models.workers import Worker
@@ -71,10 +83,13 @@ from temi_client.resources.clusterings import ImageOrder, PlotName
 from temi_client.resources.datasets import DuplicateKind, LabelFormat
 from temi_client.resources.jobs import ExportFormat, JobPlotName, SweepParameter
 from temi_client.resources.registry import VersionPlotName
+from temi_client.resources.review import ReviewOrder
 from temi_client.resources.uploads import LabelsFrom, Source
 
 __all__ = [
     "AliasChange",
+    "Answer",
+    "AnswerKind",
     "ApiError",
     "AppearedCluster",
     "Assignment",
@@ -87,6 +102,7 @@ __all__ = [
     "Cluster",
     "ClusterGroup",
     "ClusterNames",
+    "ClusterReview",
     "Clustering",
     "Comparison",
     "CorruptDownload",
@@ -135,6 +151,13 @@ __all__ = [
     "Readiness",
     "Reliability",
     "SearchResults",
+    "RefusedAnswer",
+    "ReviewAnswer",
+    "ReviewForecast",
+    "ReviewOrder",
+    "ReviewQuestion",
+    "ReviewQueue",
+    "ReviewReport",
     "Selection",
     "ServiceUnreachable",
     "SimilarCluster",
@@ -142,6 +165,7 @@ __all__ = [
     "Source",
     "SplitPreview",
     "Statistics",
+    "StoredAnswers",
     "SweepParameter",
     "System",
     "TemiClient",

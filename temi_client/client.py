@@ -18,6 +18,7 @@ from temi_client.resources.images import ImageMethods
 from temi_client.resources.jobs import JobMethods
 from temi_client.resources.predictions import PredictionMethods
 from temi_client.resources.registry import RegistryMethods
+from temi_client.resources.review import ReviewMethods
 from temi_client.resources.system import SystemMethods
 from temi_client.resources.uploads import UploadMethods
 from temi_client.resources.workers import WorkerMethods
@@ -32,6 +33,7 @@ class TemiClient(
     ClusteringMethods,
     ClusteringChangeMethods,
     ExportMethods,
+    ReviewMethods,
     RegistryMethods,
     PredictionMethods,
     WorkerMethods,

@@ -6,7 +6,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.cli import clustering_changes, clustering_names, clustering_operations, references
+from app.cli import (
+    clustering_changes,
+    clustering_names,
+    clustering_operations,
+    clustering_review,
+    references,
+)
 from app.cli.connection import connect
 from app.cli.options import (
     AsJson,
@@ -36,6 +42,7 @@ app = typer.Typer(no_args_is_help=True, help="Show and edit clusterings.")
 app.add_typer(clustering_names.app)
 app.add_typer(clustering_operations.app)
 app.add_typer(clustering_changes.app)
+app.add_typer(clustering_review.app, name="review")
 
 Sort = Annotated[ImageOrder, typer.Option(help="Order of the images.")]
 Excluded = Annotated[

@@ -13,6 +13,7 @@ from app.cli.options import (
     Format,
     IncludeExcluded,
     MinProbability,
+    MinPurity,
     OfClustering,
     OnlyClusters,
     OutFileOrFolder,
@@ -61,6 +62,7 @@ def create(
     revision: Revision = None,
     cluster_ids: OnlyClusters = None,
     min_probability: MinProbability = None,
+    min_purity: MinPurity = None,
     include_excluded: IncludeExcluded = None,
     validation_fraction: Annotated[
         float | None,
@@ -82,12 +84,17 @@ def create(
             revision=revision,
             cluster_ids=cluster_ids,
             min_probability=min_probability,
+            min_purity=min_purity,
             include_excluded=include_excluded,
             validation_fraction=validation_fraction,
             split_seed=split_seed,
             image_url_base=image_url_base,
         )
-        export_id = str((wait_for_job(client, job).result or {})["export_id"])
+        result = wait_for_job(client, job).result or {}
+        export_id = str(result["export_id"])
+        if result.get("left_out"):
+            text = f"Left out {result['left_out']:,} images whose labels are not proven so pure."
+            notices.print(text, markup=False)
         _download(client, export_id, out)
         if as_json:
             print_item(client.get_export(export_id), as_json, f"Export {export_id}")

@@ -98,6 +98,10 @@ Revision = Annotated[
 MinProbability = Annotated[
     float | None, typer.Option(min=0, max=1, help="Leave out images with a lower probability.")
 ]
+MinPurity = Annotated[
+    float | None,
+    typer.Option(min=0.5, max=0.999, help="Only clusters that the review has proven so pure."),
+]
 OnlyClusters = Annotated[
     list[int] | None, typer.Option("--cluster", min=0, help="Only this cluster; repeatable.")
 ]

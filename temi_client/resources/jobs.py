@@ -120,13 +120,15 @@ class JobMethods(Resource):
         revision: int | None = None,
         cluster_ids: Sequence[int] | None = None,
         min_probability: float | None = None,
+        min_purity: float | None = None,
         include_excluded: bool | None = None,
         validation_fraction: float | None = None,
         split_seed: int | None = None,
         image_url_base: str | None = None,
         **options: Any,
     ) -> Job:
-        """Exports a clustering to a file; the job's result has the `export_id`."""
+        """Exports a clustering to a file; the job's result has the `export_id`. `min_purity`
+        leaves out clusters that the review has not proven to be so pure."""
         return self.create_job(
             kind="export",
             clustering_id=clustering_id,
@@ -134,6 +136,7 @@ class JobMethods(Resource):
             revision=revision,
             cluster_ids=None if cluster_ids is None else list(cluster_ids),
             min_probability=min_probability,
+            min_purity=min_purity,
             include_excluded=include_excluded,
             validation_fraction=validation_fraction,
             split_seed=split_seed,

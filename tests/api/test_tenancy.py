@@ -53,6 +53,9 @@ _REQUESTS: dict[Operation, dict[str, Any]] = {
         "json": {"kind": "rename", "cluster_id": 0, "label": "taken"},
         "headers": {"If-Match": "*"},
     },
+    ("POST", "/v1/clusterings/{clustering_id}/review/answers"): {
+        "json": {"answers": [{"image_id": "{image_id}", "cluster_id": 0, "answer": "yes"}]}
+    },
     ("POST", "/v1/clusterings/{clustering_id}/clusters/{cluster_id}:preview-split"): {
         "json": {"parts": 2, "seed": 0}
     },

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from temi_client import ApiError, JobKind, JobStatus, ListedKind, TemiClient
+from temi_client import Answer, ApiError, JobKind, JobStatus, ListedKind, TemiClient
 from tests.client.live import FILES, Live, Route
 from tests.images import zip_of
 
@@ -105,6 +105,14 @@ CALLS: dict[str, Call] = {
     "changes": lambda c, _: c.changes("cl_2", "cl_1"),
     "changed_images": lambda c, _: c.changed_images("cl_2", "cl_1", 0, into=[1]),
     "adopt": lambda c, _: c.adopt("cl_2", "cl_1", revision=1, since_revision=1),
+    # review
+    "review": lambda c, _: c.review("cl_1"),
+    "review_queue": lambda c, _: c.review_queue("cl_1"),
+    "review_answers": lambda c, _: c.review_answers("cl_1"),
+    "answer_review": lambda c, _: c.answer_review(
+        "cl_1", [Answer(image_id="img_1", cluster_id=0, answer="yes")]
+    ),
+    "withdraw_answer": lambda c, _: c.withdraw_answer("cl_1", "img_1"),
     # exports
     "exports": lambda c, _: c.exports(),
     "get_export": lambda c, _: c.get_export("exp_1"),

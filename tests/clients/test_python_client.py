@@ -157,6 +157,10 @@ def _json_body(name: str, known: dict[str, Any]) -> tuple[str, dict[str, Any]] |
             {"kind": "cluster", "dataset_id": known["dataset_id"], "n_clusters": 2},
         ),
         "create_key": ("KeyCreate", {"name": "another", "scopes": ["read"]}),
+        "create_answers": (
+            "AnswersCreate",
+            {"answers": [{"image_id": known["image_id"], "cluster_id": 0, "answer": "yes"}]},
+        ),
         "create_operation": ("RenameCreate", {"kind": "rename", "cluster_id": 0, "label": "cats"}),
         "delete_images": ("ImageDeletion", {"image_ids": [known["image_id"]]}),
         "infer": ("InferRequest", {"inputs": [tensor]}),

@@ -89,6 +89,7 @@ def _views(
         "photo": (group, _open_photo),
         "excluded": (f"{clustering}/excluded", _nothing),
         "compare": (f"{clustering}/compare?a=0", _nothing),
+        "review": (f"{clustering}/review", _nothing),
         "map": (f"{clustering}/map", _draw_lasso),
         "history": (f"{clustering}/history", _nothing),
         "export": (f"{clustering}/export", _nothing),

@@ -47,6 +47,7 @@ VIEWS = {
     "group": View("{clustering}/groups/0", "option", "jpg"),
     "excluded": View("{clustering}/excluded", "heading", "xcluded"),
     "compare": View("{clustering}/compare?a=0&b=1", "option", "jpg"),
+    "review": View("{clustering}/review", "heading", "Does this photo belong to"),
     "map": View("{clustering}/map", "application", "Map of"),
     "history": View("{clustering}/history", "heading", "History"),
     "export": View("{clustering}/export", "button", "Export"),

@@ -20,6 +20,7 @@ from app.core.clusterings.revisions import (
 from app.core.clusterings.rows import get_clustering
 from app.core.exports.classes import Classes
 from app.core.exports.formats import FORMATS
+from app.core.exports.purity import PurityFilter
 from app.core.exports.source import ExportSource
 from app.core.exports.splits import make_split
 from app.core.jobs.lifecycle import Progress, finish
@@ -31,7 +32,7 @@ from app.core.storage.keys import blob_key, export_key
 from worker.context import JobContext, ProgressReporter
 
 _BLOCK = 1024 * 1024
-_FILTERS = ("cluster_ids", "min_probability", "include_excluded")
+_FILTERS = ("cluster_ids", "min_probability", "min_purity", "include_excluded")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,9 @@ def run_export(context: JobContext) -> None:
     source = _source(context, clustering, dataset, rows)
     written = _write(context, source, rows)
     context.record_timing("export", time.monotonic() - started, skipped=False)
-    _complete(context, written, Progress("export", progress.completed, progress.completed))
+    _complete(
+        context, written, rows.left_out, Progress("export", progress.completed, progress.completed)
+    )
 
 
 class _Rows:
@@ -70,27 +73,42 @@ class _Rows:
         )
         self.view = view
         self.count = 0
+        self.left_out = 0  # because their labels are not pure enough
         self._db = context.runtime.db
         self._page = FORMATS[config["format"]].page
         self._progress = progress
+        self._purity = _purity_filter(context)
 
     def pages(self) -> Iterator[list[LabeledImage]]:
         for page in iterate_pages(self._db, self.view, self._page):
-            if kept := [row for row in page if self.filter.keeps(row)]:
+            found = list(filter(self.filter.keeps, page))
+            if kept := list(filter(self._is_pure, found)):
                 yield kept
             self.count += len(kept)
+            self.left_out += len(found) - len(kept)
             self._progress.advance(len(page))
 
     def unreported(self) -> Iterator[LabeledImage]:
         """The same rows, without counting them."""
         for page in iterate_pages(self._db, self.view):
             report_activity()
-            yield from filter(self.filter.keeps, page)
+            yield from filter(self._is_pure, filter(self.filter.keeps, page))
+
+    def _is_pure(self, row: LabeledImage) -> bool:
+        return self._purity is None or self._purity.keeps(row)
 
     @property
     def clusters(self) -> dict[int, str]:
         chosen = self.filter.cluster_ids
         return {n: label for n, label in self.view.labels.items() if chosen is None or n in chosen}
+
+
+def _purity_filter(context: JobContext) -> PurityFilter | None:
+    clusters = context.job.config.get("pure_cluster_ids")
+    if clusters is None:
+        return None
+    with context.runtime.db.read() as session:
+        return PurityFilter(session, context.job.config["clustering_id"], clusters)
 
 
 def _source(
@@ -137,7 +155,7 @@ def _sha256(file: IO[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _complete(context: JobContext, written: _Written, progress: Progress) -> None:
+def _complete(context: JobContext, written: _Written, left_out: int, progress: Progress) -> None:
     job, export_id = context.job, new_id("exp")
     with context.transaction() as session:
         _lock_clustering(session, job.config["clustering_id"])
@@ -149,7 +167,7 @@ def _complete(context: JobContext, written: _Written, progress: Progress) -> Non
                 clustering_id=job.config["clustering_id"],
                 revision=job.config["revision"],
                 format=job.config["format"],
-                filters={name: job.config[name] for name in _FILTERS},
+                filters={name: job.config.get(name) for name in _FILTERS},
                 storage_key=_key(context),
                 filename=job.config["filename"],
                 media_type=FORMATS[job.config["format"]].media_type,
@@ -161,6 +179,7 @@ def _complete(context: JobContext, written: _Written, progress: Progress) -> Non
             "export_id": export_id,
             "format": job.config["format"],
             "image_count": written.image_count,
+            "left_out": left_out,  # by min_purity
             "bytes": written.bytes,
             "revision": job.config["revision"],
         }

@@ -61,7 +61,7 @@ def read_review(
 def read_review_queue(
     session: SessionDep,
     clustering: ClusteringDep,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    limit: Annotated[int, Query(ge=1, le=500, description="Number of images.")] = 50,
     order: Annotated[
         Literal["sample", "gain"] | None,
         Query(

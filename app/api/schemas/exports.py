@@ -12,6 +12,7 @@ from app.core.platform import tables
 class ExportFilters(BaseModel):
     cluster_ids: list[int] | None = Field(description="Null: all clusters.")
     min_probability: float | None
+    min_purity: float | None = None
     include_excluded: bool
 
 

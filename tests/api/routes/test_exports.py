@@ -44,6 +44,8 @@ def test_the_job_has_the_export_configuration(client: TestClient, clustering_id:
         "revision": 1,
         "cluster_ids": [0, 1],
         "min_probability": 0.5,
+        "min_purity": None,
+        "pure_cluster_ids": None,
         "include_excluded": False,
         "validation_fraction": 0,
         "split_seed": 0,
@@ -60,6 +62,7 @@ def test_an_export(client: TestClient, clustering_id: str, export: Json) -> None
     assert export["filters"] == {
         "cluster_ids": None,
         "min_probability": None,
+        "min_purity": None,
         "include_excluded": False,
     }
     assert export["sha256"] == hashlib.sha256(content.content).hexdigest()

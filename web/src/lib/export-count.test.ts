@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Cluster } from "../api/types";
-import { countBySizes, countLines, type ExportChoice } from "./export-count";
+import type { Cluster, ReviewReport } from "../api/types";
+import { countByPurity, countBySizes, countLines, type ExportChoice } from "./export-count";
 
 const all: ExportChoice = { revision: null, groups: null, minProbability: 0, includeExcluded: false };
 const clusters = [{ cluster_id: 1, size: 10 }, { cluster_id: 2, size: 5 }] as Cluster[];
@@ -15,6 +15,15 @@ describe("the number of photos of an export", () => {
   it("must be counted for a probability or an old revision", () => {
     expect(countBySizes({ ...all, minProbability: 0.5 }, clusters, 3)).toBeNull();
     expect(countBySizes({ ...all, revision: 2 }, clusters, 3)).toBeNull();
+  });
+
+  it("is that of pure groups and confirmed photos above a purity", () => {
+    const report = {
+      excluded_images: 3,
+      clusters: [{ cluster_id: 1, size: 10, reviewed: 6, wrong: 1, meets: true }, { cluster_id: 2, size: 5, reviewed: 3, wrong: 1, meets: false }],
+    } as ReviewReport;
+    expect(countByPurity(all, report)).toBe(9 + 2);
+    expect(countByPurity({ ...all, groups: [2], includeExcluded: true }, report)).toBe(2 + 3);
   });
 
   it("counts lines, however they are cut", async () => {

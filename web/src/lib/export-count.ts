@@ -1,5 +1,5 @@
 /** How many photos an export will contain. */
-import type { Cluster } from "../api/types";
+import type { Cluster, ReviewReport } from "../api/types";
 
 export interface ExportChoice {
   revision: number | null; // null: the current one
@@ -14,6 +14,14 @@ export function countBySizes(choice: ExportChoice, clusters: Cluster[], excluded
   const wanted = choice.groups === null ? null : new Set(choice.groups);
   const kept = clusters.filter((cluster) => !wanted || wanted.has(cluster.cluster_id));
   return kept.reduce((sum, cluster) => sum + cluster.size, 0) + (choice.includeExcluded ? (excluded ?? 0) : 0);
+}
+
+/** From the review: groups that are pure enough without known wrong photos, and confirmed photos of the others. */
+export function countByPurity(choice: ExportChoice, report: ReviewReport): number {
+  const wanted = choice.groups === null ? null : new Set(choice.groups);
+  const kept = report.clusters.filter((row) => !wanted || wanted.has(row.cluster_id));
+  const labels = kept.reduce((sum, row) => sum + (row.meets ? row.size : row.reviewed) - row.wrong, 0);
+  return labels + (choice.includeExcluded ? report.excluded_images : 0);
 }
 
 interface Row {

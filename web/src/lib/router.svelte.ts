@@ -19,6 +19,7 @@ const ROUTES: [page: string, pattern: string][] = [
   ["excluded", "/clusterings/:id/excluded"],
   ["compare", "/clusterings/:id/compare"],
   ["search", "/clusterings/:id/search"],
+  ["review", "/clusterings/:id/review"],
   ["map", "/clusterings/:id/map"],
   ["history", "/clusterings/:id/history"],
   ["export", "/clusterings/:id/export"],

@@ -21,7 +21,7 @@ from app.core.clusterings.statistics import truncate
 from app.core.platform.tables import EXCLUDED, Assignment, Cluster, Clustering, Review
 
 Value = TypeVar("Value")
-_SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7)  # of the images below each edge
+SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7)  # of the images below each edge
 _FINE_BINS = 1_000
 _CACHED = 8  # clusterings
 
@@ -139,7 +139,7 @@ def _read_edges(session: Session, clustering_id: str) -> list[float]:
     for number, count in rows:
         counts[min(max(number, 0), _FINE_BINS)] += count
     below = np.cumsum(counts)
-    found = np.searchsorted(below, np.array(_SHARES) * below[-1]) + 1
+    found = np.searchsorted(below, np.array(SHARES) * below[-1]) + 1
     return sorted({float(edge) / _FINE_BINS for edge in found if edge <= _FINE_BINS})
 
 

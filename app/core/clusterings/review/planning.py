@@ -16,7 +16,7 @@ from app.core.clusterings.review.purity import (
     Band,
     Floats,
     evidence,
-    wrong_bounds,
+    most_wrong,
 )
 
 MIN_PURITY = 0.95
@@ -132,8 +132,9 @@ def _needed_samples(cases: Floats, min_purity: float, confidence: float) -> Floa
 
     def proven(more: Floats) -> npt.NDArray[np.bool_]:
         found = sampled_wrong + rate * more
-        _, high = wrong_bounds(unreviewed - more, sampled + more, found, confidence)
-        return wrong + high <= (1 - min_purity) * (size - rate * more) + ROUNDING * size
+        high = most_wrong(unreviewed - more, sampled + more, found, confidence)
+        allowed = (1 - min_purity) * (size - rate * more) + ROUNDING * size
+        return np.less_equal(wrong + high, allowed)
 
     low, high = np.zeros_like(unreviewed), unreviewed.copy()
     high = np.where(proven(low), 0.0, high)

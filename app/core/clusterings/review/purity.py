@@ -63,11 +63,11 @@ def purity_of(bands: Sequence[Band], confidence: float = CONFIDENCE) -> Purity |
     return Purity(
         estimate=1 - (wrong + expected) / size,
         lower=1 - (wrong + float(high)) / size,
-        upper=1 - (wrong + float(low)) / size,
+        upper=1 - (wrong + low) / size,
     )
 
 
-def _left(bands: Sequence[Band], found: Evidence, confidence: float) -> tuple[npt.ArrayLike, float]:
+def _left(bands: Sequence[Band], found: Evidence, confidence: float) -> tuple[float, float]:
     """The lowest and the expected number of wrong images that are left, once doubtful ones were
     chosen and seen: the sample tells how many there were, and those that were found are gone. (The
     highest number makes no use of it: the images that are left are the better ones.)"""
@@ -77,9 +77,9 @@ def _left(bands: Sequence[Band], found: Evidence, confidence: float) -> tuple[np
     before = found.unreviewed + sum(band.chosen for band in strata)
     gone = sum(band.chosen_wrong for band in strata)
     low, _ = wrong_bounds(before, found.sampled, found.wrong, confidence)
-    low = np.clip(low - gone, 0, found.unreviewed)
+    fewest = float(np.clip(low - gone, 0, found.unreviewed))
     rate = found.wrong / found.sampled
-    return low, float(np.clip(before * rate - gone, low, found.unreviewed * rate))
+    return fewest, float(np.clip(before * rate - gone, fewest, found.unreviewed * rate))
 
 
 def evidence(bands: Sequence[Band]) -> Evidence:
@@ -103,8 +103,14 @@ def wrong_bounds(
     tail = (1 - confidence) / 2
     count, n, k = (np.asarray(values, np.float64) for values in (unreviewed, sampled, wrong))
     low = np.where(k > 0, np.floor(_beta_binomial_quantile(count, k, n - k + 1, tail)), 0.0)
-    high = np.where(n > k, _beta_binomial_quantile(count, k + 1, n - k, 1 - tail), count)
-    return low, high
+    return low, most_wrong(count, n, k, confidence)
+
+
+def most_wrong(unreviewed: Floats, sampled: Floats, wrong: Floats, confidence: float) -> Floats:
+    """The upper one of the bounds."""
+    right, tail = sampled - wrong, (1 - confidence) / 2
+    high = _beta_binomial_quantile(unreviewed, wrong + 1, right, 1 - tail)
+    return np.where(right > 0, high, unreviewed)
 
 
 def _beta_binomial_quantile(count: Floats, a: Floats, b: Floats, probability: float) -> Floats:

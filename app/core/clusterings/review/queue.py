@@ -7,7 +7,7 @@ the SHA-256 of the images: it is the same for everyone, needs no state, and no m
 
 import heapq
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, NamedTuple
@@ -95,12 +95,12 @@ def _questions(
 
 def _sample(session: Session, state: ReviewState, one: _Planned) -> Iterator[Question]:
     count = min(one.plan.sample, _TOGETHER)
-    for band, wanted in _spread(one.reviewed.bands, one.plan.bands, count).items():
+    for band, wanted in spread(one.reviewed.bands, one.plan.bands, count).items():
         within = _within(state.edges, band)
         yield from _read(session, state, one, within, (Image.sha256, Image.id), wanted, sample=True)
 
 
-def _spread(bands: list[Band], first: int, count: int) -> dict[int, int]:
+def spread(bands: Sequence[Band], first: int, count: int) -> dict[int, int]:
     """How many of `count` images to take from each band, so that the whole sample of each is in
     proportion to its images."""
     heap = [

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 
+from app.core.clusterings.review.report import pure_clusters
 from app.core.clusterings.revisions import check_clusters, open_revision
 from app.core.clusterings.rows import get_clustering
 from app.core.datasets.rows import get_dataset
@@ -12,9 +13,9 @@ from app.core.exports.files import export_filename
 from app.core.exports.formats import FormatName
 from app.core.jobs.lifecycle import create_job
 from app.core.jobs.requests import base
-from app.core.platform.errors import DatasetEmpty
+from app.core.platform.errors import DatasetEmpty, InvalidRequest
 from app.core.platform.settings.types import UrlBase
-from app.core.platform.tables import Job
+from app.core.platform.tables import Clustering, Job
 
 
 class ExportCreate(base.JobCreateBase):
@@ -43,6 +44,14 @@ class ExportCreate(base.JobCreateBase):
         default=None, min_length=1, max_length=base.MAX_CLUSTERS, description="By default all."
     )
     min_probability: float | None = Field(default=None, ge=0, le=1)
+    min_purity: float | None = Field(
+        default=None,
+        ge=0.5,
+        lt=1,
+        description="Only clusters whose lower bound of the 95 % interval of the review reaches "
+        "this purity, and single images that people have confirmed. Only for the current revision. "
+        "The result of the job has the number of images that are left out.",
+    )
     include_excluded: bool = Field(
         default=False, description="Also export images that were excluded from the clustering."
     )
@@ -67,6 +76,7 @@ class ExportCreate(base.JobCreateBase):
         """Fixes the revision: later edits of the clustering do not change the file."""
         clustering = get_clustering(session, tenant, self.clustering_id)
         view = open_revision(session, clustering, self.revision)
+        pure = self._pure_clusters(session, clustering)
         check_clusters(view, self.cluster_ids or (), "cluster_ids")
         # Locked: its images do not change until the job has ended.
         dataset = get_dataset(session, tenant, clustering.dataset_id, lock=True)
@@ -78,6 +88,8 @@ class ExportCreate(base.JobCreateBase):
             "revision": view.revision,
             "cluster_ids": sorted(set(self.cluster_ids)) if self.cluster_ids else None,
             "min_probability": self.min_probability,
+            "min_purity": self.min_purity,
+            "pure_cluster_ids": pure,
             "include_excluded": self.include_excluded,
             "validation_fraction": self.validation_fraction,
             "split_seed": self.split_seed,
@@ -87,3 +99,14 @@ class ExportCreate(base.JobCreateBase):
         return create_job(
             session, tenant=tenant, kind=self.kind, dataset=dataset, config=config, request=self
         )
+
+    def _pure_clusters(self, session: Session, clustering: Clustering) -> list[int] | None:
+        """Fixed now: later answers do not change the file."""
+        if self.min_purity is None:
+            return None
+        if self.revision not in (None, clustering.revision):
+            raise InvalidRequest.field(
+                "min_purity",
+                f"needs the current revision, {clustering.revision}: the review is about it",
+            )
+        return pure_clusters(session, clustering, self.min_purity)
