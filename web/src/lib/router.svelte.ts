@@ -18,6 +18,7 @@ const ROUTES: [page: string, pattern: string][] = [
   ["group", "/clusterings/:id/groups/:group"],
   ["excluded", "/clusterings/:id/excluded"],
   ["compare", "/clusterings/:id/compare"],
+  ["changes", "/clusterings/:id/changes"],
   ["map", "/clusterings/:id/map"],
   ["history", "/clusterings/:id/history"],
   ["export", "/clusterings/:id/export"],
