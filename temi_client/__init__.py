@@ -63,7 +63,7 @@ from temi_client.models.registry import (
     Model,
     ModelVersion,
     Reliability,
-from temi_client.models.registry import AliasChange, Comparison, Model, ModelVersion
+)
 from temi_client.models.review import (
     Answer,
     AnswerKind,
@@ -149,15 +149,15 @@ __all__ = [
     "Progress",
     "RankedImage",
     "Readiness",
-    "Reliability",
-    "SearchResults",
     "RefusedAnswer",
+    "Reliability",
     "ReviewAnswer",
     "ReviewForecast",
     "ReviewOrder",
     "ReviewQuestion",
     "ReviewQueue",
     "ReviewReport",
+    "SearchResults",
     "Selection",
     "ServiceUnreachable",
     "SimilarCluster",

@@ -95,7 +95,7 @@ def test_adopt(any_client: TestClient, dataset_id: str, old: str, new: str) -> N
 def test_nothing_moves_if_it_is_refused(
     any_client: TestClient, any_runtime: Runtime, dataset_id: str, old: str, new: str
 ) -> None:
-    both = {"make_current": True, "alias": "production"}
+    both: dict[str, Any] = {"make_current": True, "alias": "production"}
     other = upload(any_client, {"x.png": png_bytes((9, 9, 9))})
     work_on(any_runtime, other["id"])
     foreign = store_clustering(any_runtime, other["dataset_id"])

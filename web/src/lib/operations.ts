@@ -35,6 +35,8 @@ export function describeOperation(operation: Operation, label: Label, others: re
       return reverted("Did again", number(given.revision), label, others);
     case "extend":
       return `Added ${count(number(given.images) ?? operation.moved, "photo")} that the model predicted`;
+    case "adopt":
+      return `Took over ${count(Array.isArray(given.groups) ? given.groups.length : 0, "group")} of an earlier clustering (${count(operation.moved, "photo")} moved)`;
     default:
       return operation.kind;
   }

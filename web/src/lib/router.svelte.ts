@@ -20,6 +20,7 @@ const ROUTES: [page: string, pattern: string][] = [
   ["compare", "/clusterings/:id/compare"],
   ["search", "/clusterings/:id/search"],
   ["review", "/clusterings/:id/review"],
+  ["changes", "/clusterings/:id/changes"],
   ["map", "/clusterings/:id/map"],
   ["history", "/clusterings/:id/history"],
   ["export", "/clusterings/:id/export"],
