@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
 from app.cli.connection import connect
 from app.cli.options import AsJson, ClusteringId, ImageId, Limit
@@ -119,7 +118,7 @@ def answer(
     file: Annotated[
         Path | None,
         typer.Option(
-            help="Instead: JSON lines of the queue, each with an `answer`; - is stdin.",
+            help="Instead: what `queue --json` printed, with an `answer` each; - is stdin.",
             allow_dash=True,
         ),
     ] = None,
@@ -135,13 +134,16 @@ def answer(
         answers = [
             Answer(image_id=image, belongs_to=belongs_to, **common) for image in image_ids or ()
         ]
-    stored = StoredAnswers(revision=0)
     with connect(ctx) as client:
-        for start in range(0, len(answers), _AT_ONCE):
-            done = client.answer_review(clustering_id, answers[start : start + _AT_ONCE])
-            stored.revision = done.revision
-            stored.stored += done.stored
-            stored.refused += done.refused
+        done = [
+            client.answer_review(clustering_id, answers[start : start + _AT_ONCE])
+            for start in range(0, len(answers), _AT_ONCE)
+        ]
+    stored = StoredAnswers(
+        revision=done[-1].revision,
+        stored=[image for one in done for image in one.stored],
+        refused=[image for one in done for image in one.refused],
+    )
     if as_json:
         return print_item(stored, as_json, "Answers")
     notices.print(f"Stored {len(stored.stored):,} answers; revision {stored.revision}")
@@ -152,17 +154,19 @@ def answer(
 
 
 def _read_answers(file: Path) -> list[Answer]:
+    """A JSON array as `queue --json` prints it, or JSON lines; other fields are ignored."""
     text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    answers = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            given = json.loads(line)
-            fields = {name: given[name] for name in Answer.model_fields if name in given}
+    lines = [line for line in text.splitlines() if line.strip()]
+    answers: list[Answer] = []
+    try:
+        rows = json.loads(text) if text.lstrip().startswith("[") else map(json.loads, lines)
+        for row in rows:
+            fields = {name: row[name] for name in Answer.model_fields if name in row}
             answers.append(Answer.model_validate(fields))
-        except (ValueError, TypeError, ValidationError) as error:
-            raise typer.BadParameter(f"Line {number} is no answer: {error}") from error
+    except (ValueError, TypeError) as error:
+        raise typer.BadParameter(f"Answer {len(answers) + 1} cannot be read: {error}") from error
+    if not answers:
+        raise typer.BadParameter("There is no answer in it.", param_hint="--file")
     return answers
 
 

@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.api.schemas.common import shown_fields
 from app.api.schemas.operations import ClusterId
-from app.core.clusterings.review import answers, queue, report
+from app.core.clusterings.review import answers as review_answers
+from app.core.clusterings.review import queue, report
 from app.core.platform import tables
 
 MAX_ANSWERS = 500
@@ -52,8 +53,8 @@ class ReviewForecast(BaseModel):
         description="`probabilities`: nothing was reviewed yet, and the model may be wrong."
     )
     clusters_left: int = Field(
-        description="Clusters that are not part of it: an answer would gain hardly more than one "
-        "image, so split them, or train again."
+        description="Clusters that are not part of it. If the target is not reached, an answer "
+        "about them would gain hardly more than its own image: split them, or train again."
     )
     summary: str = Field(
         examples=[
@@ -154,8 +155,8 @@ class AnswersCreate(BaseModel):
 
     answers: Annotated[list[AnswerCreate], Field(min_length=1, max_length=MAX_ANSWERS)]
 
-    def to_core(self) -> list[answers.Answer]:
-        return [answers.Answer(**one.model_dump()) for one in self.answers]
+    def to_core(self) -> list[review_answers.Answer]:
+        return [review_answers.Answer(**one.model_dump()) for one in self.answers]
 
 
 class RefusedAnswer(BaseModel):
@@ -172,7 +173,7 @@ class StoredAnswers(BaseModel):
     )
 
     @classmethod
-    def of(cls, found: answers.Answered) -> Self:
+    def of(cls, found: review_answers.Answered) -> Self:
         refused = [RefusedAnswer(**one._asdict()) for one in found.refused]
         return cls(revision=found.revision, stored=found.stored, refused=refused)
 
@@ -194,5 +195,5 @@ class ReviewAnswer(BaseModel):
         fields = shown_fields(cls, row)
         said = row.belongs_to
         fields["belongs_to"] = None if said == tables.EXCLUDED else said
-        kind = answers.kind_of(row.cluster_id, said)
+        kind = review_answers.kind_of(row.cluster_id, said)
         return cls(**fields, name=name, answer=kind, sample=row.stratum is not None)

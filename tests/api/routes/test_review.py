@@ -125,7 +125,8 @@ def test_bad_requests(any_client: TestClient, url: str) -> None:
     assert reply(any_client, url, replied(question, "yes"), **{"If-Match": '"1"'}).is_success
     for params in ({"min_purity": 1}, {"min_purity": 0.2}, {"confidence": 1}, {"target": 0}):
         assert any_client.get(f"{url}/review", params=params).status_code == 422, params
-    for name, value in {"limit": 0, "order": "best", "labeler": "x" * 65}.items():
+    wrong: Json = {"limit": 0, "order": "best", "labeler": "x" * 65}
+    for name, value in wrong.items():
         answer = any_client.get(f"{url}/review/queue", params={name: value})
         assert answer.status_code == 422, name
     assert any_client.get("/v1/clusterings/cl_none/review").status_code == 404

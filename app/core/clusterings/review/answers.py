@@ -185,7 +185,7 @@ def _store(
         stratum = before.stratum if stratum is None else stratum  # a correction of a sampled image
     before.cluster_id, before.belongs_to = answer.cluster_id, answer.said
     before.stratum, before.reviewed_by = stratum, reviewed_by
-    before.reviewed_at = session.scalar(select(db_now()))
+    before.reviewed_at = db_now()
 
 
 def _move(

@@ -22,7 +22,6 @@ from app.core.clusterings.review.purity import (
 MIN_PURITY = 0.95
 PILOT = 20  # random answers after which the estimate of a cluster says where to go on
 _PRIOR = 2.0  # answers that the model's own doubt counts for
-_STEPS = 24  # of the bisection: more images than any cluster has
 
 
 class Plan(NamedTuple):
@@ -138,7 +137,7 @@ def _needed_samples(cases: Floats, min_purity: float, confidence: float) -> Floa
 
     low, high = np.zeros_like(unreviewed), unreviewed.copy()
     high = np.where(proven(low), 0.0, high)
-    for _ in range(_STEPS):
+    while np.any(low < high):
         middle = np.floor((low + high) / 2)
         enough = proven(middle)
         high = np.where(enough, np.minimum(high, middle), high)

@@ -10,9 +10,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, SQLColumnExpression, select
 from sqlalchemy.orm import Session
 
 from app.core.clusterings.review.bands import ReviewedCluster, ReviewState, read_state
@@ -145,7 +145,7 @@ def _read(
     state: ReviewState,
     one: _Planned,
     within: list[ColumnElement[bool]],
-    order: tuple[ColumnElement[object], ...],
+    order: tuple[SQLColumnExpression[Any], ...],
     count: int,
     *,
     sample: bool,

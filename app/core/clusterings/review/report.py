@@ -160,11 +160,13 @@ def _forecast(
         share=share,
         basis=basis,
         clusters_left=left,
-        summary=_summary(name, answers, share, min_purity, basis),
+        summary=_summary(name, answers, share, min_purity, basis, left if share < target else 0),
     )
 
 
-def _summary(name: int, answers: int, share: float, min_purity: float, basis: Basis) -> str:
+def _summary(
+    name: int, answers: int, share: float, min_purity: float, basis: Basis, left: int
+) -> str:
     steps = []
     if name:
         steps.append(f"name {name:,} group{'' if name == 1 else 's'}")
@@ -173,4 +175,6 @@ def _summary(name: int, answers: int, share: float, min_purity: float, basis: Ba
     todo = f"{', '.join(steps)}: " if steps else ""
     text = f"{todo}{share:.0%} of the collection at {min_purity:.0%} purity or better"
     source = "" if basis == "answers" else ", if the model's probabilities are right"
-    return f"{text[0].upper()}{text[1:]}{source}."
+    rest = f" {left:,} groups need an answer about nearly every photo." if left > 1 else ""
+    rest = " 1 group needs an answer about nearly every photo." if left == 1 else rest
+    return f"{text[0].upper()}{text[1:]}{source}.{rest}"

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from app.core.clusterings.operations import Exclude, Merge, Move, Split
-from app.core.clusterings.review.answers import Answer, kind_of, withdraw_answer
+from app.core.clusterings.review.answers import Answer, AnswerKind, kind_of, withdraw_answer
 from app.core.clusterings.review.queries import Reviewed, read_lineage, reviewed
 from app.core.platform.errors import InvalidRequest, NotFound, RevisionStale
 from app.core.platform.tables import EXCLUDED, Clustering, Review
@@ -182,9 +182,9 @@ def test_the_sample_of_a_mixture_does_not_count_after_the_split(reviewing: Revie
 @pytest.mark.parametrize(
     ("said", "kind"), [(4, "yes"), (None, "no"), (7, "which"), (EXCLUDED, "none")]
 )
-def test_kinds(said: int | None, kind: str) -> None:
+def test_kinds(said: int | None, kind: AnswerKind) -> None:
     assert kind_of(4, said) == kind
     if kind == "which":
         assert Answer(image_id="i", cluster_id=4, answer="which", belongs_to=7).said == said
     else:
-        assert Answer(image_id="i", cluster_id=4, answer=kind).said == said  # type: ignore[arg-type]
+        assert Answer(image_id="i", cluster_id=4, answer=kind).said == said

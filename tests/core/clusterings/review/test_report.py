@@ -20,7 +20,7 @@ def test_before_any_answer_it_says_that_it_believes_the_model(reviewing: Reviewi
     assert row.purity == pytest.approx(0.65, abs=0.02)  # the mean probability
     assert report.clusters[3].purity is None  # empty
     assert report.forecast.basis == "probabilities"
-    assert report.forecast.summary.endswith("if the model's probabilities are right.")
+    assert "or better, if the model's probabilities are right." in report.forecast.summary
 
 
 def test_wrong_images_count_until_they_are_moved(reviewing: Reviewing) -> None:
@@ -66,6 +66,7 @@ def test_mixed_clusters_are_left_out_of_the_forecast(reviewing: Reviewing) -> No
     forecast = reviewing.report().forecast
     assert forecast.clusters_left == 1
     assert forecast.share < 0.8
+    assert forecast.summary.endswith("1 group needs an answer about nearly every photo.")
 
 
 def test_pure_clusters_are_those_whose_lower_bound_reaches_the_purity(
