@@ -47,6 +47,7 @@ VIEWS = {
     "group": View("{clustering}/groups/0", "option", "jpg"),
     "excluded": View("{clustering}/excluded", "heading", "xcluded"),
     "compare": View("{clustering}/compare?a=0&b=1", "option", "jpg"),
+    "search": View("{clustering}/search", "heading", "Search"),
     "map": View("{clustering}/map", "application", "Map of"),
     "history": View("{clustering}/history", "heading", "History"),
     "export": View("{clustering}/export", "button", "Export"),
