@@ -48,6 +48,7 @@ VIEWS = {
     "excluded": View("{clustering}/excluded", "heading", "xcluded"),
     "compare": View("{clustering}/compare?a=0&b=1", "option", "jpg"),
     "review": View("{clustering}/review", "heading", "Does this photo belong to"),
+    "search": View("{clustering}/search", "heading", "Search"),
     "map": View("{clustering}/map", "application", "Map of"),
     "history": View("{clustering}/history", "heading", "History"),
     "export": View("{clustering}/export", "button", "Export"),

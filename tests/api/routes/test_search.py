@@ -129,6 +129,6 @@ def test_bad_requests(client: TestClient, path: str) -> None:
     good = {"image_id": _images(client, path)[0]["id"]}
     for params in ({"limit": 0}, {"limit": 501}, {"cluster_id": -1}):
         assert client.post(path, json=good, params=params).status_code == 422
-    for params in ({"cluster_id": 99}, {"clustering_id": "cl_unknown"}):
-        assert client.post(path, json=good, params=params).status_code == 404
+    for place in ({"cluster_id": "99"}, {"clustering_id": "cl_unknown"}):
+        assert client.post(path, json=good, params=place).status_code == 404
     assert client.post("/v1/datasets/ds_unknown:search", json=good).status_code == 404

@@ -57,7 +57,7 @@ def test_images_by_a_text(make_client: MakeClient, clip_settings: Settings) -> N
 
 def _expected(
     client: TestClient, runtime: Runtime, dataset_id: str, settings: Settings
-) -> dict[str, float]:
+) -> dict[str, object]:
     """The cosines of the stored features with the text, one by one."""
     encoder = load_text_encoder(_BACKBONE, weights_dir=settings.weights_dir, device="cpu")
     (text,) = encoder.embed(["a red car"]).astype(float)
@@ -65,7 +65,7 @@ def _expected(
         current = session.get_one(Dataset, dataset_id).current_clustering_id
         folder = session.get_one(Clustering, current).embedding_folder
     stored = open_features(runtime.storage, folder)
-    cosines = {}
+    cosines: dict[str, object] = {}
     for image in client.get(f"/v1/datasets/{dataset_id}/images").json()["data"]:
         (row,) = stored.rows_of(to_hashes([image["sha256"]]))
         vector = stored.features[row].astype(float)

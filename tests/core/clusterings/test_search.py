@@ -10,7 +10,7 @@ from app.core.clusterings.search import SearchSpace, open_space, search_space, s
 from app.core.datasets import features
 from app.core.datasets.features import index_key, open_features
 from app.core.platform.errors import FeaturesMissing, InvalidRequest, NotFound
-from app.core.platform.tables import EXCLUDED, Clustering, Dataset
+from app.core.platform.tables import EXCLUDED, Assignment, Clustering, Dataset
 from app.core.runtime import Runtime
 from temi.neighbors.index import build_index
 from tests.core.clustering_rows import FOLDER, TENANT, Stored, save_features, sha256, store
@@ -36,9 +36,11 @@ def _open(
         return open_space(session, TENANT, stored.dataset_id, clustering, cluster)
 
 
-def _search(runtime: Runtime, stored: Stored, position: int, limit: int, **place: int) -> list[int]:
+def _search(
+    runtime: Runtime, stored: Stored, position: int, limit: int, cluster: int | None = None
+) -> list[int]:
     """The positions of what is found near the image at this position."""
-    space = _open(runtime, stored, **place)
+    space = _open(runtime, stored, cluster=cluster)
     vector = stored_vector(runtime.storage, space, sha256(position))
     assert vector is not None
     found = search_space(
@@ -77,8 +79,6 @@ def test_an_index_finds_the_same(
 
 def test_excluded_images_have_no_cluster(any_runtime: Runtime, stored: Stored) -> None:
     with any_runtime.db.write() as session:
-        from app.core.platform.tables import Assignment
-
         key = (stored.clustering_id, stored.images[1])
         session.get_one(Assignment, key).cluster_id = EXCLUDED
     space = _open(any_runtime, stored)

@@ -26,7 +26,11 @@ def test_metadata_counts_too() -> None:
 
 
 def test_shares_of_each_group() -> None:
-    groups = [[{"rose"}, {"rose", "garden"}], [{"tulip", "garden"}] * 8, [set()]]
+    groups: list[list[set[str]]] = [
+        [{"rose"}, {"rose", "garden"}],
+        [{"tulip", "garden"}] * 8,
+        [set()],
+    ]
     words, strength = term_strengths(groups)
     assert words == ["garden", "rose", "tulip"]
     assert strength.tolist() == [[0, 1, 0], [1, 0, 1], [0, 0, 0]]  # one image is chance
