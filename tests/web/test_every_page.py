@@ -49,6 +49,7 @@ VIEWS = {
     "compare": View("{clustering}/compare?a=0&b=1", "option", "jpg"),
     "review": View("{clustering}/review", "heading", "Does this photo belong to"),
     "search": View("{clustering}/search", "heading", "Search"),
+    "changes": View("{clustering}/changes", "button", "Adopt"),
     "map": View("{clustering}/map", "application", "Map of"),
     "history": View("{clustering}/history", "heading", "History"),
     "export": View("{clustering}/export", "button", "Export"),
@@ -60,11 +61,14 @@ VIEWS = {
 
 @pytest.fixture(scope="module")
 def complete(api: TemiClient, made: Made) -> Iterator[Made]:
-    """With a map, and a change in the history."""
+    """With a map, a change in the history, and another clustering to compare with."""
     api.wait(api.map(made.dataset_id).id)
+    other = api.wait(api.predict_dataset(made.model, made.dataset_id, extend=False).id).result
+    assert other is not None
     api.rename_cluster(made.clustering_id, 5, "A name")
     yield made
     api.undo(made.clustering_id)
+    api.delete_clustering(other["clustering_id"])
 
 
 def open_view(visits: Visits, made: Made, name: str, **options: object) -> Page:

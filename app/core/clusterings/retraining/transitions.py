@@ -3,6 +3,9 @@
 A group goes to a new cluster that has most of its images, or at least a tenth of them if they are
 half of the new cluster. Of the groups that go to a new cluster the one with the most images
 continues in it, the others are merged into it. A group that continues in several is split.
+
+The groups and clusters that are left are matched one to one, by the most common images; a quarter
+of both must be common.
 """
 
 from dataclasses import dataclass
@@ -15,6 +18,7 @@ from app.core.clusterings.agreement import Integers, Overlap
 
 Status = Literal["kept", "split", "merged", "vanished"]
 _PART = 10  # at least a tenth of the group: fewer images only leave it
+_MATCH = 4  # at least a quarter of what is left on both sides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,21 +67,24 @@ class Transitions:
 
 def find_transitions(overlap: Overlap) -> Transitions:
     """From the images of each pair of an old group and a new cluster."""
-    of_left = _sums(overlap.left, overlap.count)
-    of_right = _sums(overlap.right, overlap.count)
-    count = overlap.count
+    left, right, count = overlap.left, overlap.right, overlap.count
+    of_left, of_right = _sums(left, count), _sums(right, count)
     most = 2 * count > of_left
     goes = most | ((2 * count >= of_right) & (_PART * count >= of_left))
-    left, right, count = (each[goes] for each in (overlap.left, overlap.right, overlap.count))
-    share = count / of_left[goes]
+    rest = ~np.isin(left, left[goes]) & ~np.isin(right, right[goes])
+    rest &= (_MATCH * count >= of_left) & (_MATCH * count >= of_right)
+    if rest.any():
+        goes[rest] = Overlap(left[rest], right[rest], count[rest]).matched()
     goes_to: dict[int, list[int]] = {}
     holders: dict[int, int] = {}
     stays: dict[int, float] = {}
-    for at in np.lexsort((right, left, -count)):  # most images first, then the lowest numbers
-        group, number = int(left[at]), int(right[at])
+    at = np.flatnonzero(goes)
+    # Most images first, then the lowest numbers.
+    for pair in at[np.lexsort((right[at], left[at], -count[at]))]:
+        group, number = int(left[pair]), int(right[pair])
         goes_to.setdefault(group, []).append(number)
         if holders.setdefault(number, group) == group:
-            stays[group] = stays.get(group, 0.0) + float(share[at])
+            stays[group] = stays.get(group, 0.0) + float(count[pair] / of_left[pair])
     return Transitions(goes_to=goes_to, holders=holders, stays=stays)
 
 

@@ -47,6 +47,13 @@ def test_a_scattered_group_vanishes() -> None:
     assert found.goes_to.get(3) is None
 
 
+def test_what_is_left_is_matched_one_to_one() -> None:
+    """No cluster has most of a group, and none consists of one."""
+    found = _find([8, 6, 6], [6, 6, 8], [6, 8, 6])
+    assert found.parts == {0: [0], 1: [2], 2: [1]}
+    assert found.stays == {0: 0.4, 1: 0.4, 2: 0.4}
+
+
 def test_a_crumb_is_no_part() -> None:
     """Nineteen of twenty images stay together; the cluster of the other one continues nothing."""
     found = _find([19, 1])
