@@ -84,7 +84,7 @@ def serve(tree: Path) -> list[Row]:
     """Train a small model, restart the service and predict; with times and memory."""
     os.environ.update(_environment(tree))
     os.chdir(tree)  # the service is started from here
-    images, rows = photos(100, 640, 480), []
+    images, rows = photos(40, 640, 480), []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with running_service(folder) as (url, _), TemiClient(url, timeout=600) as client:
