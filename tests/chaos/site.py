@@ -18,6 +18,7 @@ from app.core.platform.processes import kill_with_parent
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
 from temi_client import TemiClient
+from tests.converted import CONVERTED
 from tests.leases import LONG_LEASES
 from tests.servers import free_port
 from tests.waiting import LONG_SECONDS, PATIENT, as_variables, wait_until
@@ -85,7 +86,8 @@ class Site:
         times: Mapping[str, float] = LONG_TIMES,
         **settings: Any,
     ) -> None:
-        changes = {"data_dir": folder / "data", "torch_threads": 1, **PATIENT, **times, **settings}
+        changes = {"data_dir": folder / "data", "torch_threads": 1, **CONVERTED, **PATIENT}
+        changes |= {**times, **settings}
         self.settings = Settings(_env_file=None, **changes)
         self.runtime = Runtime(self.settings)
         self._changes = as_variables(changes)
