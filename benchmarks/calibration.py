@@ -3,8 +3,7 @@
 .venv/bin/python -m benchmarks.calibration --images photos.zip --images more.zip
 
 A label is right if it is the class that is matched to its cluster, one to one. Reviews are images
-drawn at random, evenly over the probabilities as by the review queue's strata; the error is measured
-on all images of the set.
+drawn at random, evenly over the probabilities; the error is measured on all images of the set.
 """
 
 import argparse

@@ -65,10 +65,14 @@ class PredictContext:
     async def predict(self, inputs: PredictInputs, seconds: float | None) -> list[Outcome]:
         """Returns the outcomes in the order of the inputs."""
         if inputs.features is not None:
-            return await self.serving.predict(
+            outcomes = await self.serving.predict(
                 self.model.files, features=inputs.features, seconds=seconds
             )
-        return await self._send_images(inputs.images, seconds)
+        else:
+            outcomes = await self._send_images(inputs.images, seconds)
+        self.request.app.state.counter.add(self.model, outcomes)
+        self.request.app.state.metrics.serving.predicted(outcomes)
+        return outcomes
 
     async def embed(self, inputs: PredictInputs, seconds: float | None) -> list[Embedded]:
         """Returns the features (D,) of each input, or why it has none."""

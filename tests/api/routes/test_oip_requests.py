@@ -34,6 +34,7 @@ def _target(n_clusters: int = 3) -> ResolvedModel:
         cluster_ids=list(range(n_clusters)),
     )
     return ResolvedModel(
+        model_id="mdl_x",
         name="x",
         version=1,
         files=files,

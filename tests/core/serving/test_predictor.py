@@ -159,7 +159,7 @@ def test_bad_images_get_an_error_entry(make_predictor: MakePredictor, replies: R
     outcomes = found[1].outcomes  # type: ignore[union-attr]
     kinds = [outcome.code if isinstance(outcome, ImageRejected) else "" for outcome in outcomes]
     assert kinds == ["", "image_undecodable", "", "image_undecodable", "image_too_large"]
-    third = outcomes[2].probabilities
+    third = outcomes[2].probabilities  # type: ignore[union-attr]
     np.testing.assert_allclose(third, expected([png(1)], model)[0], atol=1e-5)
     assert isinstance(found[2].outcomes[0], ImageRejected)  # type: ignore[union-attr]
 
