@@ -56,6 +56,7 @@ from app.core.platform.settings import Settings, get_settings
 from app.core.platform.version import package_version
 from app.core.runtime import Runtime
 from app.core.serving import Serving
+from app.core.serving.counting import PredictionCounter
 from app.core.serving.preload import ModelPreloader
 from app.core.serving.resolver import ModelResolver
 from app.core.serving.vocabulary import VocabularyEmbedder
@@ -132,6 +133,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.serving = serving
     app.state.resolver = resolver
     app.state.vocabulary = VocabularyEmbedder(settings, serving)
+    app.state.counter = PredictionCounter(runtime.db)
     app.state.access = AccessState(runtime)
     app.state.thumbnail_threads = CapacityLimiter(images.THUMBNAIL_THREADS)
     app.state.metrics = metrics
@@ -162,9 +164,11 @@ async def _lifespan(app: FastAPI, *, preloader: ModelPreloader) -> AsyncIterator
     settings.temporary_dir.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(settings.temporary_dir)  # uploads are buffered on the storage's disk
     await preloader.start()
+    app.state.counter.start()
     with notice_stop(runtime.stopping):
         yield
     preloader.stop()
+    await app.state.counter.stop()
     app.state.serving.close()
     tracing.stop_tracing()
     runtime.db.dispose()

@@ -29,7 +29,7 @@ class BareModel:
         with runtime.db.read() as session:
             row = get_version(session, get_model(session, "default", name), 1)
         files = ModelFiles.of(row.folder, row.files, row.manifest)
-        self._backbone, self._head = load_model(files, settings)
+        self._backbone, self._head, _ = load_model(files, settings)
         self._cores = settings.threads
         threadpool_limits(1, "blas")  # as in the prediction process
 

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
 
+from app.core.models.files import NOVELTY_FILE
 from app.core.storage import Storage
 from temi.config import TrainConfig
+from temi.novelty import fit_novelty
 
 DIM = 1280  # of efficientnet_lite0
 _WEIGHTS = "2b7c4bdcc21e7be985da0ef6c6a673dca2989b6ac7b2914be3518d3c0791abfb"  # its installed ones
@@ -64,6 +66,13 @@ def small_files(manifest: dict[str, Any], seed: int = 0) -> dict[str, bytes]:
         "manifest.json": json.dumps(manifest, indent=2, sort_keys=True).encode(),
         "model.safetensors": safetensors.numpy.save(head),
     }
+
+
+def novelty_file(seed: int = 0) -> dict[str, bytes]:
+    """The detector of a version that was trained on random features near (100, 0, 0, ...)."""
+    features = np.random.default_rng(seed).normal(size=(50, DIM))
+    features[:, 0] += 100
+    return {NOVELTY_FILE: safetensors.numpy.save(fit_novelty(features).tensors())}
 
 
 def write_files(storage: Storage, folder: str, files: dict[str, bytes]) -> dict[str, str]:

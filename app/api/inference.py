@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,13 @@ from fastapi import Request
 from app.core.platform.actor import Actor
 from app.core.platform.errors import ImageRejected, InvalidRequest, QueueFull
 from app.core.runtime import Runtime
-from app.core.serving import Outcome, Serving
+from app.core.serving import Embedded, Outcome, Serving
 from app.core.serving.admission import Reservation
 from app.core.serving.resolver import ResolvedModel
 
 OTHER_JSON_VALUES = 10_000  # that a JSON body may have beside its numbers
 Features = npt.NDArray[np.float32]
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,32 +65,45 @@ class PredictContext:
     async def predict(self, inputs: PredictInputs, seconds: float | None) -> list[Outcome]:
         """Returns the outcomes in the order of the inputs."""
         if inputs.features is not None:
-            return await self.serving.predict(
+            outcomes = await self.serving.predict(
                 self.model.files, features=inputs.features, seconds=seconds
             )
-        return await self._send_images(inputs.images, seconds)
+        else:
+            outcomes = await self._send_images(inputs.images, seconds)
+        self.request.app.state.counter.add(self.model, outcomes)
+        self.request.app.state.metrics.serving.predicted(outcomes)
+        return outcomes
 
-    async def embed(self, inputs: PredictInputs, seconds: float | None) -> list[Outcome]:
+    async def embed(self, inputs: PredictInputs, seconds: float | None) -> list[Embedded]:
         """Returns the features (D,) of each input, or why it has none."""
         if inputs.features is not None:
             return list(inputs.features)
-        return await self._send_images(inputs.images, seconds, embed_only=True)
+        readable = _readable(inputs.images)
+        found: Sequence[Embedded] = ()
+        if readable:
+            found = await self.serving.embed(self.model.files, readable, seconds=seconds)
+        return _in_order(inputs.images, found)
 
     async def _send_images(
-        self,
-        images: Sequence[bytes | ImageRejected],
-        seconds: float | None,
-        *,
-        embed_only: bool = False,
+        self, images: Sequence[bytes | ImageRejected], seconds: float | None
     ) -> list[Outcome]:
-        readable = [image for image in images if isinstance(image, bytes)]
+        readable = _readable(images)
         found: Sequence[Outcome] = ()
         if readable:
-            found = await self.serving.predict(
-                self.model.files, readable, embed_only=embed_only, seconds=seconds
-            )
-        predicted = iter(found)
-        return [next(predicted) if isinstance(i, bytes) else i for i in images]
+            found = await self.serving.predict(self.model.files, readable, seconds=seconds)
+        return _in_order(images, found)
+
+
+def _readable(images: Sequence[bytes | ImageRejected]) -> list[bytes]:
+    return [image for image in images if isinstance(image, bytes)]
+
+
+def _in_order(
+    images: Sequence[bytes | ImageRejected], found: Sequence[_Found]
+) -> list[_Found | ImageRejected]:
+    """What was found for the readable images, with the errors of the others between them."""
+    each = iter(found)
+    return [next(each) if isinstance(image, bytes) else image for image in images]
 
 
 @asynccontextmanager
@@ -125,6 +139,15 @@ def _admit(request: Request, actor: Actor) -> Iterator[Reservation]:
         raise
     finally:
         metrics.answered(outcome, images, time.perf_counter() - started)
+
+
+def check_novelty(model: ResolvedModel, false_alarm_rate: float | None) -> None:
+    """`none of these` needs a version that knows its training images."""
+    if false_alarm_rate is not None and not model.files.has_novelty:
+        raise InvalidRequest.field(
+            "false_alarm_rate",
+            f"{model.name} {model.version} has no novelty score; train a new version",
+        )
 
 
 def check_count(field: str, count: int, limit: int) -> None:

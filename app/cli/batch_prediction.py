@@ -38,10 +38,18 @@ def list_images(paths: Sequence[Path]) -> list[Path]:
 class BatchPredictor:
     """Predicts with one version of a model, also if its alias changes meanwhile."""
 
-    def __init__(self, client: TemiClient, reference: str, top_k: int, neighbors: int = 0) -> None:
+    def __init__(
+        self,
+        client: TemiClient,
+        reference: str,
+        top_k: int,
+        neighbors: int = 0,
+        false_alarm_rate: float | None = None,
+    ) -> None:
         self._client = client
         self._top_k = top_k
         self._neighbors = neighbors
+        self._false_alarm_rate = false_alarm_rate
         name, _, version = reference.partition("/versions/")
         self._name = name
         self._version = int(version) if version.isdecimal() else None
@@ -76,6 +84,7 @@ class BatchPredictor:
                 version=self._version,
                 top_k=self._top_k,
                 neighbors=self._neighbors,
+                false_alarm_rate=self._false_alarm_rate,
             )
             self._pin(found)
             yield from found.data
@@ -93,6 +102,7 @@ class BatchPredictor:
                 version=self._version,
                 top_k=self._top_k,
                 neighbors=self._neighbors,
+                false_alarm_rate=self._false_alarm_rate,
             )
         except ApiError as error:
             if error.status not in _REFUSED_FILES:

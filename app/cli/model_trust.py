@@ -1,4 +1,4 @@
-"""`temi models calibrate`, `calibration` and `plot`: how far a version can be trusted."""
+"""`temi models calibrate`, `calibration`, `drift` and `plot`: how far a version can be trusted."""
 
 from typing import Annotated, Literal
 
@@ -44,6 +44,29 @@ def calibration(
         f"Calibrated by its {found.source}; error {reliability.error:.1%} "
         f"({reliability.error_by_chance:.1%} by chance)."
     )
+
+
+@app.command()
+def drift(
+    ctx: typer.Context,
+    name: Name,
+    version: VersionNumber,
+    days: Annotated[int, typer.Option(min=1, max=366, help="Days to look back.")] = 30,
+    as_json: AsJson = False,
+) -> None:
+    """Show whether new images are like those of the training."""
+    with connect(ctx) as client:
+        found = client.drift(name, version, days=days)
+    if as_json:
+        return print_item(found, as_json, "")
+    rows = [
+        (str(each.day), each.images, f"{each.novel / each.images:.1%}")
+        for each in found.days
+        if each.images
+    ]
+    title = f"Images of {name}, version {version}; 10 % novel are normal"
+    print_table(title, ["day", ">images", ">novel"], rows)
+    return notices.print(found.summary)
 
 
 @app.command()

@@ -54,6 +54,14 @@ ExportId = Annotated[
     str,
     typer.Argument(metavar="EXPORT", help="Id, file name or @last.", callback=references.export_id),
 ]
+FalseAlarmRate = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0001,
+        max=0.9999,
+        help="Refuse images unlike the training; this share of known images is refused, too.",
+    ),
+]
 ModelReference = Annotated[
     str,
     typer.Argument(

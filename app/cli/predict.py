@@ -11,7 +11,7 @@ import typer
 from app.cli.batch_prediction import BatchPredictor, list_images
 from app.cli.connection import connect_for_transfer
 from app.cli.errors import FAILED
-from app.cli.options import AsJson, ModelReference
+from app.cli.options import AsJson, FalseAlarmRate, ModelReference
 from app.cli.output import atomic_write, notices, print_json, print_saved
 from app.cli.progress import StageProgress
 from app.cli.tables import print_predictions
@@ -50,6 +50,7 @@ def predict(
             min=0, max=50, help="Most similar training images per image, in JSON and .jsonl."
         ),
     ] = 0,
+    false_alarm_rate: FalseAlarmRate = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -61,7 +62,7 @@ def predict(
     if paths and not files:
         raise typer.BadParameter("There is no image in these folders.", param_hint="PATHS")
     with connect_for_transfer(ctx) as client, StageProgress() as progress:
-        predictor = BatchPredictor(client, model, top_k, neighbors)
+        predictor = BatchPredictor(client, model, top_k, neighbors, false_alarm_rate)
         found = predictor.predict_stored(image_ids) if image_ids else predictor.predict(files)
         rows = _Rows(found, len(image_ids or files), progress)
         if out is not None:
@@ -118,11 +119,12 @@ def _write_lines(file: IO[str], rows: Iterable[Prediction]) -> None:
 
 def _write_csv(file: IO[str], rows: Iterable[Prediction]) -> None:
     writer = csv.writer(file)
-    writer.writerow(["file", "cluster", "label", "probability", "error"])
+    writer.writerow(["file", "cluster", "label", "probability", "error", "novelty"])
     for one in rows:
         sure = "" if one.probability is None else f"{one.probability:.4f}"
         error = f"{one.error.detail} ({one.error.code})" if one.error else ""
-        writer.writerow([one.image, one.cluster_id, one.label, sure, error])
+        novelty = "" if one.novelty is None else f"{one.novelty:.4f}"
+        writer.writerow([one.image, one.cluster_id, one.label, sure, error, novelty])
 
 
 _WRITERS: dict[str, Callable[[IO[str], Iterable[Prediction]], None]] = {

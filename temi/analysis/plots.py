@@ -120,6 +120,20 @@ def plot_reliability(reliability: Reliability) -> "Figure":
     return figure
 
 
+def plot_novelty_counts(counts: Sequence[int]) -> "Figure":
+    """Plot the share of images in each part of the novelty; images like the training are even."""
+    figure, axes = _figure(width=6)
+    shares = np.asarray(counts) / max(1, sum(counts))
+    edges = np.linspace(0, 1, len(counts) + 1)
+    axes.stairs(shares, edges, fill=True, color=_BLUE, label=f"{sum(counts):,} images")
+    axes.axhline(1 / len(counts), color=_RED, linestyle="--", label="images like the training")
+    axes.set(xlabel="novelty", ylabel="images", xlim=(0, 1), ylim=(0, None))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda share, _position: f"{share:.0%}")
+    axes.legend(frameon=False, loc="upper left")
+    return figure
+
+
 def plot_cluster_sizes(sizes: npt.ArrayLike, names: Sequence[str] = ()) -> "Figure":
     """Plot the images in each cluster, largest first, and the mean size.
 

@@ -19,6 +19,7 @@ class Prediction(ApiModel):
     label: str | None = None
     probability: float | None = None  # calibrated
     raw_probability: float | None = None  # of the model itself
+    novelty: float | None = None  # share of the training images that are less unusual
     top_k: list[ClusterProbability] = Field(default_factory=list)
     probabilities: list[float] | None = None  # of every cluster, if requested
     neighbors: list[Neighbor] | None = None  # of the training, if requested

@@ -1,6 +1,6 @@
 """Models, their versions and aliases."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from pydantic import Field
@@ -63,6 +63,31 @@ class CurrentCalibration(ApiModel):
     source: str  # training or reviews
     number: int | None = None
     reliability: Reliability | None = None  # None without reviews
+
+
+class DriftDay(ApiModel):
+    day: date
+    images: int
+    novel: int  # more unusual than nine tenths of the training
+
+
+class ClusterShare(ApiModel):
+    cluster_id: int
+    label: str
+    images: int
+    trained: int
+
+
+class Drift(ApiModel):
+    images: int
+    verdict: str  # too_few, same, shifted or changed
+    summary: str
+    novelty: list[int]  # images by tenth
+    novelty_shift: float | None = None
+    probability: list[int]  # images by tenth
+    clusters: list[ClusterShare] = Field(default_factory=list)
+    cluster_shift: float | None = None
+    days: list[DriftDay] = Field(default_factory=list)
 
 
 class AliasChange(ApiModel):

@@ -23,9 +23,11 @@ class PredictionMethods(Resource):
         version: int | None = None,
         probabilities: bool = False,
         neighbors: int = 0,
+        false_alarm_rate: float | None = None,
     ) -> Predictions:
         """Labels files with a model: `name`, `name@alias`, or `name` and `version`. `neighbors`
-        is the number of most similar images of the training to list."""
+        is the number of most similar images of the training to list. With a `false_alarm_rate`,
+        images unlike those of the training get no cluster and the label `none of these`."""
         files = [Path(path) for path in paths]
         if not files:
             raise ValueError("no images to predict")
@@ -37,7 +39,7 @@ class PredictionMethods(Resource):
                 name, version = response.model.name, response.model.version
             batch = files[start : start + _PREDICT_BATCH]
             body = multipart_body(batch)
-            options = _options(top_k, probabilities, neighbors)
+            options = _options(top_k, probabilities, neighbors, false_alarm_rate)
             response = self._predict(name, version, options, body=body)
             found += response.data
         assert response is not None
@@ -52,10 +54,11 @@ class PredictionMethods(Resource):
         version: int | None = None,
         probabilities: bool = False,
         neighbors: int = 0,
+        false_alarm_rate: float | None = None,
     ) -> Predictions:
         """Labels images of your datasets, by id."""
         body = {"image_ids": list(image_ids)}
-        options = _options(top_k, probabilities, neighbors)
+        options = _options(top_k, probabilities, neighbors, false_alarm_rate)
         return self._predict(name, version, options, json=body)
 
     def predict_embeddings(
@@ -67,10 +70,11 @@ class PredictionMethods(Resource):
         version: int | None = None,
         probabilities: bool = False,
         neighbors: int = 0,
+        false_alarm_rate: float | None = None,
     ) -> Predictions:
         """Labels features that were computed with the model's backbone."""
         body = {"embeddings": [[float(value) for value in row] for row in embeddings]}
-        options = _options(top_k, probabilities, neighbors)
+        options = _options(top_k, probabilities, neighbors, false_alarm_rate)
         return self._predict(name, version, options, json=body)
 
     def loaded_models(self) -> list[LoadedModel]:
@@ -90,9 +94,12 @@ class PredictionMethods(Resource):
         return Predictions.model_validate_json(response.content)
 
 
-def _options(top_k: int, probabilities: bool, neighbors: int) -> dict[str, Any]:
+def _options(
+    top_k: int, probabilities: bool, neighbors: int, false_alarm_rate: float | None
+) -> dict[str, Any]:
     return {
         "top_k": top_k,
         **({"probabilities": True} if probabilities else {}),
         **({"neighbors": neighbors} if neighbors else {}),
+        **({} if false_alarm_rate is None else {"false_alarm_rate": false_alarm_rate}),
     }

@@ -13,6 +13,7 @@ from temi_client.models.registry import (
     Calibration,
     Comparison,
     CurrentCalibration,
+    Drift,
     Model,
     ModelVersion,
 )
@@ -20,7 +21,7 @@ from temi_client.resources.base import Resource, idempotency_header, path_segmen
 from temi_client.transport import Body
 from temi_client.uploads import file_body
 
-VersionPlotName = Literal["reliability"]
+VersionPlotName = Literal["reliability", "drift"]
 _IMPORT_TIMEOUT_SECONDS = 900.0  # the service checks the whole file before it responds
 
 
@@ -79,6 +80,10 @@ class RegistryMethods(Resource):
     def calibrations(self, name: str, version: int) -> Iterator[Calibration]:
         """Lists the calibrations that were fitted to reviews, newest first."""
         return self._pages(Calibration, f"{_version(name, version)}/calibrations")
+
+    def drift(self, name: str, version: int, *, days: int = 30) -> Drift:
+        """Returns whether the images of the last days are like those of the training."""
+        return self._get(Drift, f"{_version(name, version)}/drift", days=days)
 
     def version_plot(
         self,

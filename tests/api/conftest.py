@@ -24,7 +24,7 @@ from app.core.storage.keys import embedding_folder
 from app.core.storage.local import LocalStorage
 from tests.conftest import MakeClient, running_api
 from tests.images import ZIP, jpeg_bytes, png_bytes, zip_of
-from tests.model_files import DIM, small_files, small_manifest, write_files
+from tests.model_files import DIM, novelty_file, small_files, small_manifest, write_files
 from worker.context import JobContext
 from worker.stages.registration import add_clustering
 from worker.supervision import job_process as child
@@ -136,6 +136,7 @@ def store_clustering(
     model: str = "cats-dogs",
     n_clusters: int = 3,
     one_in: int = 2,
+    novelty: bool = False,
 ) -> str:
     """A finished clustering and its model version, without any training: image i is in cluster 0
     if i is a multiple of `one_in`, otherwise in cluster 1."""
@@ -155,7 +156,11 @@ def store_clustering(
             clustering_id=clustering_id,
             folder=f"models/{job.id}",
             manifest=manifest,
-            files=write_files(runtime.storage, f"models/{job.id}", small_files(manifest)),
+            files=write_files(
+                runtime.storage,
+                f"models/{job.id}",
+                small_files(manifest) | (novelty_file() if novelty else {}),
+            ),
         ).version
         clustering = Clustering(
             id=clustering_id,

@@ -29,7 +29,7 @@ _TENSORS = {
 _OTHER_PARAMETERS = {
     "/v1/clusterings/{clustering_id}/plots/{name}": {"name": "sizes"},
     "/v1/jobs/{job_id}/plots/{name}": {"name": "sweep", "job_id": "{sweep_job_id}"},
-    "/v1/models/{name}/versions/{version}/plots/{plot}": {"plot": "reliability"},
+    "/v1/models/{name}/versions/{version}/plots/{plot}": {"plot": "drift"},
     "/v1/jobs/{job_id}/map": {"job_id": "{map_job_id}"},
 }
 _SINCE = {"params": {"since": "{other_clustering_id}"}}

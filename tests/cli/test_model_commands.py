@@ -85,6 +85,12 @@ def test_calibration(
     assert "<svg" in drawn.read_text()
 
 
+def test_drift(temi: Temi) -> None:
+    assert "Too few photos came to judge" in temi("models", "drift", "cats-dogs", 1).stderr
+    found = as_json(temi("models", "drift", "cats-dogs", 1, "--days", 7, "--json"))
+    assert (found["images"], found["verdict"]) == (0, "too_few")
+
+
 def test_export_and_import(temi: Temi, tmp_path: Path) -> None:
     assert "Saved" in temi("models", "export", "cats-dogs", 1, "-o", tmp_path).stderr
     file = tmp_path / "cats-dogs-1.temi"

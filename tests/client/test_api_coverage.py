@@ -133,6 +133,7 @@ CALLS: dict[str, Call] = {
     "calibration": lambda c, _: c.calibration("pets", 1),
     "calibrate": lambda c, _: c.calibrate("pets", 1),
     "calibrations": lambda c, _: c.calibrations("pets", 1),
+    "drift": lambda c, _: c.drift("pets", 1),
     "version_plot": lambda c, _: c.version_plot("pets", 1, "reliability"),
     "set_alias": lambda c, _: c.set_alias("pets", "live", 1),
     "delete_alias": lambda c, _: c.delete_alias("pets", "live"),

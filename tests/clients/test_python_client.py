@@ -197,6 +197,7 @@ def _arguments(name: str, known: dict[str, Any]) -> dict[str, Any]:
         "import_version": {"body": _file(b"no model")},
         "predict": {"body": models.PredictFilesBody(files=[_file(jpeg_bytes())])},
         "read_job_plot": {"name": "sweep"},
+        "read_version_plot": {"plot": models.ReadVersionPlotPlot("drift")},
         "read_plot": {"name": models.ReadPlotName("sizes")},
     }
     return arguments.get(name, {})

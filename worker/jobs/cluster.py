@@ -25,6 +25,7 @@ from worker.stages.registration import (
     NewVersion,
     default_labels,
     make_manifest,
+    novelty_file,
     register_version,
 )
 from worker.stages.resumable import run_resumable
@@ -120,7 +121,10 @@ def register(job: ClusterJob) -> None:
     version = NewVersion(
         name=job.context.job.config["model_name"],
         manifest=make_manifest(job.context, job.backbone, job.config, result),
-        tensors={"model.safetensors": job.storage.read(job.model_key)},
+        tensors={
+            "model.safetensors": job.storage.read(job.model_key),
+            **novelty_file(job.training.features()),
+        },
     )
     register_version(job.context, version, result)
     job.storage.delete(job.checkpoint_key)

@@ -27,6 +27,7 @@ from worker.stages.registration import (
     ClusteringResult,
     NewVersion,
     make_manifest,
+    novelty_file,
     register_version,
 )
 from worker.stages.resumable import run_resumable
@@ -157,6 +158,7 @@ def register(job: FinetuneJob) -> None:
         tensors={
             MODEL_FILE: job.storage.read(job.model_key),
             BACKBONE_FILE: job.storage.read(job.backbone_key),
+            **novelty_file(job.tuned_embedding.features()),
         },
     )
     settings = job.context.runtime.settings

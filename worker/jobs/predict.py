@@ -1,6 +1,7 @@
 """Predict jobs: assign the images of a dataset to the clusters of a registered model."""
 
 from worker.context import JobContext
+from worker.stages.abstention import abstain
 from worker.stages.base import ModelJob, embed, run_stage
 from worker.stages.evaluation import EvaluationFiles, evaluate_clustering
 from worker.stages.extension import register_extension
@@ -13,15 +14,14 @@ def run_predict(context: JobContext) -> None:
     embed(job)
 
     def evaluate() -> None:
-        evaluated.save(
-            *evaluate_clustering(
-                context,
-                job.embedding.features(),
-                job.model,
-                clusters=job.clusters,
-                calibration=job.calibration,
-            )
+        metrics, assignments = evaluate_clustering(
+            context,
+            job.embedding.features(),
+            job.model,
+            clusters=job.clusters,
+            calibration=job.calibration,
         )
+        evaluated.save(*abstain(job, metrics, assignments))
 
     run_stage(context, "evaluate", evaluate, done=evaluated.done)
     result = ClusteringResult(

@@ -10,7 +10,7 @@ from app.core.clusterings.names import ModelClusters, current_clusters
 from app.core.models import get_model, get_version
 from app.core.models.calibrations import current_calibration, stored_calibration
 from app.core.models.extractors import open_extractor
-from app.core.models.files import ModelFiles, load_model
+from app.core.models.files import LoadedVersion, ModelFiles, load_model
 from app.core.platform.tables import Clustering, ModelVersion
 from app.core.storage import Storage
 from app.core.storage.keys import job_folder
@@ -96,16 +96,16 @@ class ModelJob(EmbeddedJob):
         return ModelFiles.of(self.version.folder, self.version.files, self.manifest)
 
     @cached_property
-    def loaded(self) -> tuple[FeatureExtractor, ClusterModel]:
+    def loaded(self) -> LoadedVersion:
         return load_model(self.model_files, self.context.runtime.settings)
 
     @cached_property
     def backbone(self) -> FeatureExtractor:
-        return self.loaded[0]
+        return self.loaded.backbone
 
     @property
     def model(self) -> ClusterModel:
-        return self.loaded[1]
+        return self.loaded.head
 
 
 def run_stage(context: JobContext, name: str, run: Callable[[], None], *, done: bool) -> None:

@@ -16,7 +16,7 @@ from app.core.clusterings.operations import lock_clustering
 from app.core.clusterings.operations.editor import ClusteringEditor
 from app.core.clusterings.rows import Assigned
 from app.core.platform.activity import reporting
-from app.core.platform.tables import ABSENT, Assignment, Clustering
+from app.core.platform.tables import ABSENT, EXCLUDED, Assignment, Clustering
 from temi.analysis.centers import nearest_center
 from worker.context import JobContext
 from worker.stages.base import ModelJob
@@ -88,6 +88,7 @@ def _new_rows(
     new = np.flatnonzero(current == ABSENT)  # (M,)
     outputs = result.assignments.cluster[new]
     targets = find_targets(session, clustering, len(result.labels))
+    targets.append([EXCLUDED])  # at -1, which is EXCLUDED: novel images
     placed = np.array([targets[output][0] for output in outputs], dtype=np.int64)
     for output in {int(each) for each in outputs if len(targets[each]) > 1}:
         members = {number: np.flatnonzero(current == number) for number in targets[output]}

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
@@ -21,12 +24,14 @@ from app.core.clusterings.rows import (
 )
 from app.core.jobs.lifecycle import Progress, finish
 from app.core.models import add_version
+from app.core.models.files import NOVELTY_FILE
 from app.core.platform.activity import reporting
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Cluster, Clustering, Image
 from app.core.storage.keys import model_folder
 from temi.backbones.extractor import FeatureExtractor
 from temi.config import TrainConfig
+from temi.novelty import fit_novelty
 from worker.context import JobContext
 from worker.stages.evaluation import Assignments
 
@@ -52,6 +57,11 @@ class NewVersion:
     manifest: dict[str, Any]
     tensors: dict[str, bytes]  # file name -> safetensors
     number: int | None = None  # of a job that registers several
+
+
+def novelty_file(features: npt.NDArray[np.float32]) -> dict[str, bytes]:
+    """The novelty detector of the images of a training, as a file of the version."""
+    return {NOVELTY_FILE: safetensors.numpy.save(fit_novelty(features).tensors())}
 
 
 def default_labels(n_clusters: int) -> list[str]:

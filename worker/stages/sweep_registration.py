@@ -22,6 +22,7 @@ from worker.stages.registration import (
     finish_registration,
     image_ids,
     make_manifest,
+    novelty_file,
     reference_of,
     write_files,
 )
@@ -85,7 +86,10 @@ def _write(point: SweepPoint) -> WrittenPoint | None:
     version = NewVersion(
         name=job.context.job.config["model_name"],
         manifest=make_manifest(job.context, job.backbone, point.config, result),
-        tensors={"model.safetensors": job.storage.read(point.model_key)},
+        tensors={
+            "model.safetensors": job.storage.read(point.model_key),
+            **novelty_file(job.training.features()),
+        },
         number=point.number,
     )
     files = write_files(job.context, version)

@@ -1,13 +1,17 @@
 """Metrics of predictions, batches and loaded models."""
 
+from collections.abc import Iterable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from app.core.serving.client import ServingObserver
+from app.core.serving.messages import Outcome, Predicted
 
 _SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
+_NOVELTY = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 _SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -21,6 +25,12 @@ class ServingMetrics(ServingObserver):
         self._batch_size = Histogram(
             "temi_predict_batch_size", "Images in a batch.", buckets=_SIZES, registry=registry
         )
+        self._novelty = Histogram(
+            "temi_predict_novelty",
+            "Share of the training images that are less unusual.",
+            buckets=_NOVELTY,
+            registry=registry,
+        )
         self._wait = _seconds(
             registry, "predict_wait_seconds", "Waiting time of a batch's first image."
         )
@@ -33,6 +43,11 @@ class ServingMetrics(ServingObserver):
         self._bytes = _gauge(registry, "model_cache_bytes", "Memory of the loaded models.")
         self._unloads = _counter(registry, "model_cache_unloads", "Unloaded models.", "reason")
         self._load = _seconds(registry, "model_load_seconds", "Time to load a model.")
+
+    def predicted(self, outcomes: Iterable[Outcome]) -> None:
+        for outcome in outcomes:
+            if isinstance(outcome, Predicted) and outcome.novelty is not None:
+                self._novelty.observe(outcome.novelty)
 
     def answered(self, outcome: str, images: int, seconds: float) -> None:
         self._requests.labels(outcome).inc()

@@ -1,8 +1,8 @@
-"""Calibrations of model versions: how far their probabilities can be trusted."""
+"""How far a version can be trusted: calibrations, drift, and their plots."""
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 
 from app.api import schemas
 from app.api.http.auth import AuthenticatedRoute
@@ -20,7 +20,7 @@ from app.api.http.pictures import PLOT_RESPONSES, PlotFormat, image_response, no
 from app.api.routes.models import ModelDep, Name, Version
 from app.core import models as registry
 from app.core.clusterings.plots import render
-from app.core.models import calibrations
+from app.core.models import calibrations, drift
 from app.core.models.plots import load_plot
 from app.core.platform.tables import ModelCalibration, ModelVersion
 
@@ -87,6 +87,17 @@ def list_calibrations(listing: ListingDep, version: VersionDep) -> dict[str, Any
     return listing.page(query, ModelCalibration.number, show, descending=True)
 
 
+@router.get("/drift", summary="Read whether new images are like those of the training")
+def read_drift(
+    session: SessionDep,
+    version: VersionDep,
+    days: Annotated[int, Query(ge=1, le=366, description="Days to look back.")] = 30,
+) -> schemas.Drift:
+    """What `:predict` and the inference protocol labeled with the version: counts of each day, and
+    how much the images differ from those of the training. Counts are written every few seconds."""
+    return schemas.Drift.of(drift.read_drift(session, version, days))
+
+
 @router.get(
     "/plots/{plot}",
     response_class=Response,
@@ -99,8 +110,11 @@ def read_version_plot(
     name: Name,
     version: Version,
     plot: Annotated[
-        Literal["reliability"],
-        Path(description="`reliability`: how often labels of a probability were right in reviews."),
+        Literal["reliability", "drift"],
+        Path(
+            description="`reliability`: how often labels of a probability were right in reviews; "
+            "`drift`: novelty of the images of the last 30 days."
+        ),
     ],
     image_format: PlotFormat = "png",
     if_none_match: IfNoneMatchHeader = None,

@@ -22,6 +22,7 @@ from app.api.inference import (
     PredictContext,
     PredictInputs,
     check_count,
+    check_novelty,
     check_rows,
     open_context,
     to_features,
@@ -35,6 +36,7 @@ from app.core.jobs.requests.predict import PredictCreate
 from app.core.platform.db import Database
 from app.core.platform.errors import ImageRejected, InvalidRequest
 from app.core.serving import Outcome
+from app.core.serving.abstention import NONE_OF_THESE, is_novel
 from app.core.serving.admission import Reservation
 from app.core.serving.resolver import ResolvedModel
 from app.core.storage import Storage
@@ -113,9 +115,10 @@ async def _predict(request: Request, reference: str, idempotency_key: str | None
             body = await _read_json(context)
             if body.dataset_id is not None:
                 return await run_in_threadpool(
-                    _start_job, context, body.dataset_id, idempotency_key
+                    _start_job, context, body.dataset_id, options, idempotency_key
                 )
             named = await run_in_threadpool(_to_inputs, context, body)
+        check_novelty(context.model, options.false_alarm_rate)
         if options.neighbors:
             return await _predict_with_neighbors(context, options, named)
         outcomes = await context.predict(named.inputs, options.deadline_seconds)
@@ -135,7 +138,8 @@ async def _predict_with_neighbors(
     embedded = await context.embed(named.inputs, seconds)
     rows = [row for row in embedded if not isinstance(row, ImageRejected)]
     if not rows:
-        return _to_response(context, options, named.names, embedded)
+        errors = [row for row in embedded if isinstance(row, ImageRejected)]
+        return _to_response(context, options, named.names, errors)
     features = np.stack(rows)
     predicted = iter(await context.predict(PredictInputs(features=features), seconds))
     outcomes = [row if isinstance(row, ImageRejected) else next(predicted) for row in embedded]
@@ -222,11 +226,19 @@ def read_stored_images(
     return images
 
 
-def _start_job(context: PredictContext, dataset_id: str, idempotency_key: str | None) -> Response:
+def _start_job(
+    context: PredictContext,
+    dataset_id: str,
+    options: schemas.PredictOptions,
+    idempotency_key: str | None,
+) -> Response:
     context.actor.check("write")
     model = context.model
     body = PredictCreate(
-        kind="predict", dataset_id=dataset_id, model=f"{model.name}/versions/{model.version}"
+        kind="predict",
+        dataset_id=dataset_id,
+        model=f"{model.name}/versions/{model.version}",
+        false_alarm_rate=options.false_alarm_rate,
     )
     job = accept_job(context.runtime, context.actor.tenant, idempotency_key, body)
     response = Response(job.model_dump_json(), 202, media_type="application/json")
@@ -264,7 +276,7 @@ def _prediction(
             image=image, cluster_id=None, label=None, probability=None, top_k=[], error=error
         )
     clusters = model.clusters
-    merged = clusters.merge(outcome)
+    merged = clusters.merge(outcome.probabilities)
     calibrated = model.calibration.apply_to_all(merged)
     likeliest = (i for i in np.argsort(-merged, kind="stable") if clusters.outputs[i] == i)
     ranked = [
@@ -276,10 +288,12 @@ def _prediction(
         for i in islice(likeliest, options.top_k)
     ]
     first = ranked[0]
+    known = not is_novel(outcome.novelty, options.false_alarm_rate)
     return schemas.Prediction(
         image=image,
-        cluster_id=first.cluster_id,
-        label=first.label,
+        cluster_id=first.cluster_id if known else None,
+        label=first.label if known else NONE_OF_THESE,
+        novelty=outcome.novelty,
         probability=first.probability,
         raw_probability=round(float(merged.max()), 6),
         top_k=ranked,

@@ -4,6 +4,7 @@ from app.api.schemas.clustering_changes import *  # noqa: F403
 from app.api.schemas.clusterings import *  # noqa: F403
 from app.api.schemas.common import *  # noqa: F403
 from app.api.schemas.datasets import *  # noqa: F403
+from app.api.schemas.drift import *  # noqa: F403
 from app.api.schemas.exports import *  # noqa: F403
 from app.api.schemas.inference_protocol import *  # noqa: F403
 from app.api.schemas.jobs import *  # noqa: F403

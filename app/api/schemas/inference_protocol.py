@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 Datatype = Literal["BYTES", "FP32", "INT64"]
 InputName = Literal["images", "embeddings"]
 OutputName = Literal[
-    "cluster_id", "label", "probability", "probabilities", "error", "raw_probability"
+    "cluster_id", "label", "probability", "probabilities", "error", "raw_probability", "novelty"
 ]
 Dimension = Annotated[int, Field(ge=0, le=2**63 - 1)]
 _MAX_MICROSECONDS = 3600 * 10**6
@@ -100,6 +100,9 @@ class InferParameters(BaseModel):
         ge=0,
         le=_MAX_MICROSECONDS,
         description="Microseconds; the server may have a shorter limit.",
+    )
+    false_alarm_rate: float | None = Field(
+        default=None, gt=0, lt=1, description="As of `:predict`: novel images get cluster -1."
     )
 
 

@@ -21,6 +21,14 @@ class PredictOptions(BaseModel):
     probabilities: bool = Field(
         default=False, description="List the probabilities of all clusters, too."
     )
+    false_alarm_rate: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Answer `none of these` for images that are unlike those of the training; "
+        "this share of known images is refused by mistake. By default every image gets a cluster.",
+        examples=[0.01],
+    )
     neighbors: int = Field(
         default=0,
         ge=0,
@@ -78,7 +86,14 @@ class ClusterProbability(BaseModel):
 class Prediction(BaseModel):
     image: str = Field(description="File name in the request, image id, or index of the embedding.")
     cluster_id: int | None
-    label: str | None = Field(description="The current name of the cluster.")
+    label: str | None = Field(
+        description="The current name of the cluster; `none of these` if the image is novel."
+    )
+    novelty: float | None = Field(
+        default=None,
+        description="Share of the training images that are less unusual than this image; null if "
+        "the version is older than this score.",
+    )
     probability: float | None = Field(
         description="Calibrated: of labels with this probability, this share is right."
     )

@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING
 import structlog
 
 from app.core.models.extractors import converted_backbones, uses_converted
-from app.core.models.files import ModelFiles, load_model
+from app.core.models.files import LoadedVersion, ModelFiles, load_model
 from app.core.platform.processes import die_with_parent
 from app.core.platform.settings import Settings
 
 if TYPE_CHECKING:
     from temi.backbones.extractor import FeatureExtractor
-    from temi.model import ClusterModel
 
 log = structlog.get_logger()
 
 
 def load_served_model(
     files: ModelFiles, settings: Settings, *, known: "Iterable[FeatureExtractor]" = ()
-) -> "tuple[FeatureExtractor, ClusterModel]":
+) -> LoadedVersion:
     """Like `load_model`; loads torch only on a GPU, or if ONNX cannot express the backbone."""
     shared = any(extractor.weights_hash == files.weights_sha256 for extractor in known)
     if not shared and uses_converted(settings, files.precision):

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app.core.models.extractors import converted_backbones, uses_converted
 from app.core.platform.errors import ModelIntegrity, StorageCorrupt
@@ -16,9 +16,17 @@ if TYPE_CHECKING:
     from temi.backbones.extractor import FeatureExtractor
     from temi.config import Precision
     from temi.model import ClusterModel
+    from temi.novelty import NoveltyDetector
 
 MODEL_FILE = "model.safetensors"
 BACKBONE_FILE = "backbone.safetensors"  # only in versions whose backbone was fine-tuned
+NOVELTY_FILE = "novelty.safetensors"  # not in versions that are older than novelty
+
+
+class LoadedVersion(NamedTuple):
+    backbone: "FeatureExtractor"
+    head: "ClusterModel"
+    detector: "NoveltyDetector | None"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +53,10 @@ class ModelFiles:
     def extractor(self) -> str:
         """The name of the backbone with the weights of this version."""
         return finetuned_name(self.backbone) if self.is_finetuned else self.backbone
+
+    @property
+    def has_novelty(self) -> bool:
+        return any(name == NOVELTY_FILE for name, _ in self.hashes)
 
     @classmethod
     def of(cls, folder: str, files: Mapping[str, str], manifest: Mapping[str, Any]) -> "ModelFiles":
@@ -91,8 +103,8 @@ def verify_files(storage: Storage, files: ModelFiles) -> dict[str, bytes]:
 
 def load_model(
     files: ModelFiles, settings: Settings, *, known: "Iterable[FeatureExtractor]" = ()
-) -> "tuple[FeatureExtractor, ClusterModel]":
-    """Loads backbone and head; checks the SHA-256 of every file.
+) -> LoadedVersion:
+    """Loads backbone, head and novelty detector; checks the SHA-256 of every file.
 
     A backbone in `known` is reused. Loads torch only on a GPU, or for a backbone that is not
     converted yet.
@@ -105,11 +117,12 @@ def load_model(
     model = ClusterModel.from_tensors(
         safetensors.numpy.load(contents[MODEL_FILE]), files.temperature
     )
+    detector = _load_detector(contents)
     for extractor in known:
         found = (extractor.name, extractor.weights_hash, extractor.precision)
         if found == (files.extractor, files.weights_sha256, files.precision):
-            return extractor, model
-    return _open_extractor(files, contents, settings), model
+            return LoadedVersion(extractor, model, detector)
+    return LoadedVersion(_open_extractor(files, contents, settings), model, detector)
 
 
 def load_trainable(files: ModelFiles, settings: Settings) -> "Backbone":
@@ -142,6 +155,15 @@ def _load_with_torch(
             f"The weights of {files.backbone} are not those that the model was trained with."
         )
     return backbone
+
+
+def _load_detector(contents: Mapping[str, bytes]) -> "NoveltyDetector | None":
+    import safetensors.numpy
+
+    from temi.novelty import NoveltyDetector
+
+    data = contents.get(NOVELTY_FILE)
+    return None if data is None else NoveltyDetector(safetensors.numpy.load(data))
 
 
 def _with_weights(backbone: "Backbone", data: bytes) -> "Backbone":

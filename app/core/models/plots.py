@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy.orm import Session
 
 from app.core.models import calibrations
+from app.core.models.drift import read_drift
 from app.core.platform.errors import NotFound
 from app.core.platform.tables import Model, ModelVersion
 from temi.analysis import plots
@@ -15,6 +16,7 @@ from temi.analysis import plots
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_DRIFT_DAYS = 30
 Drawing = Callable[[], "Figure"]
 Loader = Callable[[Session, Model, ModelVersion], tuple[Drawing, str]]
 
@@ -34,8 +36,13 @@ def _reliability(session: Session, model: Model, version: ModelVersion) -> tuple
     return partial(plots.plot_reliability, found), _digest(found)
 
 
+def _drift(session: Session, _model: Model, version: ModelVersion) -> tuple[Drawing, str]:
+    found = read_drift(session, version, _DRIFT_DAYS)
+    return partial(plots.plot_novelty_counts, found.novelty), _digest(found.novelty)
+
+
 def _digest(data: object) -> str:
     return hashlib.sha256(repr(data).encode()).hexdigest()[:16]
 
 
-_LOADERS: dict[str, Loader] = {"reliability": _reliability}
+_LOADERS: dict[str, Loader] = {"reliability": _reliability, "drift": _drift}

@@ -6,6 +6,14 @@ process; `ipc` and `messages` connect them. `resolver` maps a model reference to
 
 from app.core.models.files import BACKBONE_FILE, MODEL_FILE, ModelFiles, load_model
 from app.core.serving.client import Serving
-from app.core.serving.messages import Outcome
+from app.core.serving.messages import Embedded, Outcome
 
-__all__ = ["BACKBONE_FILE", "MODEL_FILE", "ModelFiles", "Outcome", "Serving", "load_model"]
+__all__ = [
+    "BACKBONE_FILE",
+    "MODEL_FILE",
+    "Embedded",
+    "ModelFiles",
+    "Outcome",
+    "Serving",
+    "load_model",
+]

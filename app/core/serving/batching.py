@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from app.core.platform.errors import (
 )
 from app.core.serving.messages import (
     BatchStats,
-    Outcome,
     PredictFailure,
     PredictRequest,
     PredictResult,
@@ -49,7 +48,7 @@ class ScheduledRequest:
     message: PredictRequest
     model: "ServedModel"
     received_at: float = field(default_factory=time.monotonic)
-    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    outcomes: dict[int, Any] = field(default_factory=dict)
     batches: list[BatchStats] = field(default_factory=list)
     is_finished: bool = False
 
@@ -207,7 +206,7 @@ class BatchScheduler:
         ready[0].request.batches.append(stats)  # reported once, however many requests share it
         self._record(ready, outcomes)
 
-    def _record(self, items: list[_Item], outcomes: Sequence[Outcome]) -> None:
+    def _record(self, items: list[_Item], outcomes: Sequence[Any]) -> None:
         with self._changed:
             for item, outcome in zip(items, outcomes, strict=True):
                 item.request.outcomes[item.index] = outcome
@@ -217,13 +216,14 @@ class BatchScheduler:
         if complete:
             self._reply(*map(_to_result, complete))  # one message for all requests of the batch
 
-    def _outcomes(self, items: list[_Item], threads: int) -> list[Outcome]:
+    def _outcomes(self, items: list[_Item], threads: int) -> list[Any]:
+        """Of each item, as the request asks for; of features, a list for all rows."""
         first = items[0].request
         if first.message.features is not None:
-            return [first.model.head.predict_proba(first.message.features)]
+            return [first.model.predict(first.message.features)]
         pixels = np.stack([item.pixels for item in items if item.pixels is not None])
         features = first.model.shared.backbone.embed(pixels, threads)
-        found: dict[_Item, Outcome] = {
+        found: dict[_Item, Any] = {
             item: features[row] for row, item in enumerate(items) if item.request.message.embed_only
         }
         labeled = [item for item in items if item not in found]
@@ -233,10 +233,8 @@ class BatchScheduler:
                 for row, item in enumerate(items)
                 if item.request.model is model and item not in found
             ]
-            for row, probabilities in zip(
-                rows, model.head.predict_proba(features[rows]), strict=True
-            ):
-                found[items[row]] = probabilities
+            for row, predicted in zip(rows, model.predict(features[rows]), strict=True):
+                found[items[row]] = predicted
         return [found[item] for item in items]
 
     def _fail_if_late(self, request: ScheduledRequest, now: float) -> bool:
@@ -261,8 +259,7 @@ def _is_complete(request: ScheduledRequest) -> bool:
 def _to_result(request: ScheduledRequest) -> PredictResult:
     outcomes = [request.outcomes[index] for index in range(request.item_count)]
     if request.message.features is not None:
-        assert isinstance(outcomes[0], np.ndarray)
-        outcomes = list(outcomes[0])
+        (outcomes,) = outcomes
     return PredictResult(id=request.message.id, outcomes=outcomes, batches=request.batches)
 
 

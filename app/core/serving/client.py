@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from app.core.serving import process as prediction_process
 from app.core.serving.admission import Admission
 from app.core.serving.ipc import IpcChannel, pack
 from app.core.serving.messages import (
+    Embedded,
     EmbedTexts,
     FromProcess,
     Loaded,
@@ -48,7 +50,7 @@ _PREPARE_SECONDS = 120.0
 _DIED = "The prediction process died; a new one starts with the next request."
 log = structlog.get_logger()
 
-Result = list[Outcome] | None
+Result = list[Any] | None  # outcomes or features; None if a model was loaded
 
 
 class ServingObserver:
@@ -106,11 +108,26 @@ class Serving:
         images: Sequence[bytes] = (),
         *,
         features: npt.NDArray[np.float32] | None = None,
-        embed_only: bool = False,
         seconds: float | None = None,
     ) -> list[Outcome]:
-        """Returns the outcomes in the order of the inputs; with `embed_only` features instead of
-        probabilities."""
+        """Returns the outcomes in the order of the inputs."""
+        return await self._request(model, images, features=features, seconds=seconds)
+
+    async def embed(
+        self, model: ModelFiles, images: Sequence[bytes], *, seconds: float | None = None
+    ) -> list[Embedded]:
+        """Returns the features of the images, in their order."""
+        return await self._request(model, images, embed_only=True, seconds=seconds)
+
+    async def _request(
+        self,
+        model: ModelFiles,
+        images: Sequence[bytes],
+        *,
+        features: npt.NDArray[np.float32] | None = None,
+        embed_only: bool = False,
+        seconds: float | None,
+    ) -> list[Any]:
         seconds = min(seconds or self._settings.predict_seconds, self._settings.predict_seconds)
         ready = model in self._loaded
         self._observer.cache("hit" if ready else "miss")

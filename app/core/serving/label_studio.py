@@ -87,7 +87,7 @@ def _prediction(
     prediction: dict[str, Any] = {"model_version": model_version(model), "score": 0.0, "result": []}
     if isinstance(outcome, ImageRejected):
         return prediction | {"error": {"code": outcome.code, "detail": outcome.detail}}
-    merged = model.clusters.merge(outcome)
+    merged = model.clusters.merge(outcome.probabilities)
     output = int(np.argmax(merged))
     score = round(float(model.calibration.apply(merged[output])), 6)
     label = classes.name_of(output)

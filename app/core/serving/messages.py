@@ -1,6 +1,7 @@
 """Messages between the API and the prediction process."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -8,10 +9,18 @@ import numpy.typing as npt
 from app.core.models.files import ModelFiles
 from app.core.platform.errors import ImageRejected, ServiceError
 
-Probabilities = npt.NDArray[np.float32]
-Outcome = Probabilities | ImageRejected
-"""Probabilities of the clusters (C,), or why the image has none. Features (D,) if the request asks
-for them."""
+Features = npt.NDArray[np.float32]
+
+
+class Predicted(NamedTuple):
+    probabilities: npt.NDArray[np.float32]  # (C,), of the clusters
+    novelty: float | None  # None if the version is older than novelty
+
+
+Outcome = Predicted | ImageRejected
+"""What the model says about an image, or why it says nothing."""
+Embedded = Features | ImageRejected
+"""The features of an image (D,), or why it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +60,7 @@ class BatchStats:
 @dataclass(frozen=True, kw_only=True)
 class PredictResult:
     id: int
-    outcomes: list[Outcome]
+    outcomes: list[Outcome] | list[Embedded]
     batches: list[BatchStats] = field(default_factory=list)
 
 

@@ -6,13 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from app.core.models.files import ModelFiles
+import numpy as np
+import numpy.typing as npt
+
+from app.core.models.files import LoadedVersion, ModelFiles
+from app.core.serving.messages import Predicted
 
 if TYPE_CHECKING:
     from temi.backbones.extractor import FeatureExtractor
     from temi.model import ClusterModel
+    from temi.novelty import NoveltyDetector
 
-Load = Callable[..., "tuple[FeatureExtractor, ClusterModel]"]  # of files, and backbones to reuse
+Load = Callable[..., "LoadedVersion"]  # of files, and backbones to reuse
 
 
 @dataclass(eq=False)
@@ -33,11 +38,20 @@ class ServedModel:
     files: ModelFiles
     shared: SharedBackbone
     head: "ClusterModel"
+    detector: "NoveltyDetector | None" = None
     used_at: float = field(default_factory=time.monotonic)
 
     @property
     def bytes(self) -> int:
-        return sum(tensor.nbytes for tensor in self.head.tensors().values())
+        head = sum(tensor.nbytes for tensor in self.head.tensors().values())
+        return head + (self.detector.bytes if self.detector else 0)
+
+    def predict(self, features: npt.NDArray[np.float32]) -> list[Predicted]:
+        """What the model says about each row (N, D)."""
+        probabilities = self.head.predict_proba(features)
+        if self.detector is None:
+            return [Predicted(row, None) for row in probabilities]
+        return list(map(Predicted, probabilities, self.detector.novelty(features).tolist()))
 
 
 class LoadedModels:
@@ -72,8 +86,9 @@ class LoadedModels:
     def load(self, files: ModelFiles) -> ServedModel:
         """Loads a model, which takes seconds; `add` puts it into the cache."""
         known = {model.shared.backbone: model.shared for model in self._models.values()}
-        backbone, head = self._load(files, known=known)
-        return ServedModel(files, known.get(backbone) or SharedBackbone(backbone), head)
+        backbone, head, detector = self._load(files, known=known)
+        shared = known.get(backbone) or SharedBackbone(backbone)
+        return ServedModel(files, shared, head, detector)
 
     def add(self, model: ServedModel) -> None:
         self._models[model.files] = model

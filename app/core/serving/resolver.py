@@ -31,6 +31,7 @@ log = structlog.get_logger()
 class ResolvedModel:
     """A version, with all that a prediction needs of it."""
 
+    model_id: str
     name: str
     version: int
     files: ModelFiles
@@ -135,6 +136,7 @@ class ModelResolver:
         with self._db.read() as session:
             model, version = resolve(session, tenant, reference)
             return ResolvedModel(
+                model_id=model.id,
                 name=model.name,
                 version=version.version,
                 files=ModelFiles.of(version.folder, version.files, version.manifest),

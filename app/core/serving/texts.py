@@ -15,7 +15,7 @@ from app.core.platform.errors import (
     ServiceError,
 )
 from app.core.platform.settings import Settings
-from app.core.serving.messages import EmbedTexts, Outcome, PredictFailure, PredictResult
+from app.core.serving.messages import Embedded, EmbedTexts, PredictFailure, PredictResult
 
 if TYPE_CHECKING:
     from temi.backbones.text import TextEncoder
@@ -42,7 +42,7 @@ class TextEmbedder:
         try:
             if time.monotonic() > message.deadline:
                 raise DeadlineExceeded("The text waited too long; try again.")
-            outcomes: list[Outcome] = list(self._load(message.model).embed(message.texts))
+            outcomes: list[Embedded] = list(self._load(message.model).embed(message.texts))
         except Exception as error:  # noqa: BLE001 - the thread must go on, and a client waits
             self._send(PredictFailure(id=message.id, error=_as_service_error(error)))
         else:

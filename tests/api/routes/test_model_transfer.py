@@ -123,7 +123,7 @@ def _predict(service: Service, name: str) -> Json:
 
 def _probabilities(service: Service, name: str) -> npt.NDArray[np.float32]:
     """Probabilities before they are rounded for a response."""
-    backbone, model = load_model(service.files(name), service.runtime.settings)
+    backbone, model, _ = load_model(service.files(name), service.runtime.settings)
     pictures = [partial(Image.open, io.BytesIO(data)) for _, data in NEW]
     return model.predict_proba(np.concatenate(list(embed_images(backbone, pictures))))
 

@@ -22,7 +22,10 @@ from tests.waiting import wait_until
 
 _URL = "/v2/models/colors"
 _FILES = [jpeg_bytes(color, (32, 32)) for color in COLORS.values()]
-_ALL = ["cluster_id", "label", "probability", "probabilities", "error", "raw_probability"]
+_ALL = [
+    *("cluster_id", "label", "probability", "probabilities"),
+    *("error", "raw_probability", "novelty"),
+]
 
 
 @pytest.fixture
@@ -114,6 +117,7 @@ def test_a_models_tensors(client: TestClient) -> None:
         "probabilities": ("FP32", [-1, 3]),
         "error": ("BYTES", [-1]),
         "raw_probability": ("FP32", [-1]),
+        "novelty": ("FP32", [-1]),
     }
     assert about["parameters"] == {
         "version": "1",

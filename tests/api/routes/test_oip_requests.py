@@ -15,6 +15,7 @@ from app.core.models.files import ModelFiles
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import MiB, Settings
 from app.core.serving.resolver import ResolvedModel
+from temi.calibration import IDENTITY
 from tests.api import oip_bodies as bodies
 from tests.model_files import DIM
 
@@ -33,7 +34,14 @@ def _target(n_clusters: int = 3) -> ResolvedModel:
         cluster_ids=list(range(n_clusters)),
     )
     return ResolvedModel(
-        name="x", version=1, files=files, feature_dim=DIM, clusters=clusters, clustering_id=None
+        model_id="mdl_x",
+        name="x",
+        version=1,
+        files=files,
+        feature_dim=DIM,
+        clusters=clusters,
+        clustering_id=None,
+        calibration=IDENTITY,
     )
 
 

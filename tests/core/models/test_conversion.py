@@ -75,7 +75,7 @@ def test_bfloat16_is_computed_by_torch(runtime: Runtime, monkeypatch: pytest.Mon
     files = ModelFiles(**{**vars(files), "precision": "bfloat16"})
     monkeypatch.setattr("app.core.models.files._load_backbone", lambda *_: tiny_backbone())
 
-    backbone, _ = load_model(files, runtime.settings)
+    backbone, _, _ = load_model(files, runtime.settings)
 
     assert isinstance(backbone, Backbone)
     assert not runtime.settings.converted_dir.exists()

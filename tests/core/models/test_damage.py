@@ -66,7 +66,7 @@ def test_the_undamaged_version_is_loaded(
     runtime: Runtime, files: ModelFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.core.models.files._load_backbone", lambda *_: tiny_backbone(seed=0))
-    backbone, model = load_model(files, runtime.settings)
+    backbone, model, _ = load_model(files, runtime.settings)
     assert backbone.weights_hash == tiny_backbone(seed=1).weights_hash
     assert model.n_clusters == 3
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from app.core.models.files import ModelFiles
+from app.core.models.files import LoadedVersion, ModelFiles
 from app.core.serving.messages import FromProcess, PredictResult
 from temi.model import ClusterModel
 from tests.waiting import LONG_SECONDS
@@ -59,7 +59,7 @@ class Loader:
             raise RuntimeError("no such tensor")
         for backbone in known:
             if backbone.weights_hash == model.weights_sha256:
-                return backbone, head(len(model.folder))
+                return LoadedVersion(backbone, head(len(model.folder)), None)
         self.backbones += 1
         backbone = tiny_backbone(seed=len(model.weights_sha256))
         backbone.weights_hash = model.weights_sha256
@@ -70,7 +70,7 @@ class Loader:
             return embed(pixels, threads)
 
         backbone.embed = embed_later  # type: ignore[method-assign]
-        return backbone, head(len(model.folder))
+        return LoadedVersion(backbone, head(len(model.folder)), None)
 
 
 class Replies:
@@ -111,7 +111,7 @@ def png(seed: int) -> bytes:
 
 def probabilities(message: FromProcess) -> np.ndarray:
     assert isinstance(message, PredictResult), message
-    return np.stack([np.asarray(outcome) for outcome in message.outcomes])
+    return np.stack([outcome.probabilities for outcome in message.outcomes])  # type: ignore[union-attr]
 
 
 def expected(data: list[bytes], model: ModelFiles) -> np.ndarray:

@@ -95,7 +95,9 @@ def test_the_version_is_used_like_any_other(
     run_finetune(claimed(runtime, further.id))
 
     assert assignments(runtime, predict) == assignments(runtime, tuned)
-    backbone, model = model_files.load_model(files_of(version_of(runtime, tuned)), runtime.settings)
+    files = files_of(version_of(runtime, tuned))
+    backbone, model, detector = model_files.load_model(files, runtime.settings)
+    assert detector is not None
     assert backbone.name == "tiny+finetuned"
     assert model.n_clusters == 3
     assert result_of(runtime, further)["model"] == {"name": "better", "version": 2}

@@ -5,8 +5,9 @@ from sqlalchemy import select
 from app.core.clusterings.operations import Rename, apply_operation
 from app.core.jobs.requests.predict import PredictCreate
 from app.core.platform.errors import DatasetNotReady, ModelIntegrity, NotFound
-from app.core.platform.tables import Cluster, Clustering, Dataset, Job
+from app.core.platform.tables import EXCLUDED, Cluster, Clustering, Dataset, Job
 from app.core.runtime import Runtime
+from tests.images import png_bytes
 from tests.worker.conftest import Claimed
 from tests.worker.job_steps import (
     LABELS,
@@ -63,6 +64,29 @@ def test_a_dataset_is_assigned_to_the_clusters_of_a_model(
     assert [cluster.label for cluster in clusters] == ["cluster 0", "warm", "cluster 2"]
     assert [cluster.named for cluster in clusters] == [False, True, False]
     assert sum(cluster.size for cluster in clusters) == 30
+
+
+def test_novel_images_are_excluded(runtime: Runtime, claimed: Claimed) -> None:
+    trained = cluster_job(runtime, add_dataset(runtime, PICTURES), model_name="colors")
+    run_cluster(claimed(runtime, trained.id))
+    other = [png_bytes("white", (32, 32)), png_bytes("black", (32, 32))]
+    dataset_id = add_dataset(runtime, [*PICTURES[:3], *other])
+    request = PredictCreate(
+        kind="predict", model="colors", dataset_id=dataset_id, false_alarm_rate=0.01
+    )
+    job = create(runtime, request)
+    run_predict(claimed(runtime, job.id))
+    found = [cluster for cluster, _ in assignments(runtime, job)]
+    assert found[3:] == [EXCLUDED, EXCLUDED]
+    assert EXCLUDED not in found[:3]
+    metrics = result_of(runtime, job)["metrics"]
+    assert metrics["novel_images"] == 2
+    assert 0.4 <= metrics["mean_novelty"] < 1
+    with runtime.db.read() as session:
+        sizes = session.scalars(
+            select(Cluster.size).where(Cluster.clustering_id == clustering_of(runtime, job).id)
+        )
+        assert sum(sizes) == 3
 
 
 def test_fewer_images_than_clusters_are_fine(runtime: Runtime, claimed: Claimed) -> None:

@@ -98,6 +98,7 @@ def _metadata(session: Session, tenant: str, reference: str) -> schemas.ModelMet
             schemas.TensorMetadata(name="probabilities", datatype="FP32", shape=[-1, len(labels)]),
             schemas.TensorMetadata(name="error", datatype="BYTES", shape=[-1]),
             schemas.TensorMetadata(name="raw_probability", datatype="FP32", shape=[-1]),
+            schemas.TensorMetadata(name="novelty", datatype="FP32", shape=[-1]),
         ],
         parameters=schemas.ModelParameters(
             version=str(version.version),

@@ -14,6 +14,7 @@ from app.api.inference import (
     Features,
     PredictInputs,
     check_count,
+    check_novelty,
     check_rows,
     to_features,
 )
@@ -34,6 +35,7 @@ class Inference:
     inputs: PredictInputs
     outputs: Mapping[schemas.OutputName, bool]  # True: as binary data
     seconds: float | None
+    false_alarm_rate: float | None = None
 
 
 def read_request(
@@ -50,7 +52,9 @@ def read_request(
         inputs=_inputs(tensor, raw, model, settings),
         outputs=_outputs(request.outputs, parameters.binary_data_output),
         seconds=parameters.timeout / 1e6 if parameters.timeout else None,
+        false_alarm_rate=parameters.false_alarm_rate,
     )
+    check_novelty(model, inference.false_alarm_rate)
     _check_response_size(inference, len(model.clusters), settings.max_predict_bytes)
     return inference
 

@@ -12,6 +12,7 @@ from app.api.routes.oip import binary
 from app.api.routes.oip.requests import Inference
 from app.core.platform.errors import ImageRejected, InvalidRequest
 from app.core.serving import Outcome
+from app.core.serving.abstention import NONE_OF_THESE, is_novel
 from app.core.serving.resolver import ResolvedModel
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float32]
@@ -43,7 +44,7 @@ def to_response(
     inference: Inference, model: ResolvedModel, outcomes: Sequence[Outcome]
 ) -> Response:
     """Slow for large responses: call it in a thread."""
-    tensors = _tensors(outcomes, model)
+    tensors = _tensors(outcomes, model, inference.false_alarm_rate)
     outputs: list[schemas.InferResponseOutput] = []
     tail: list[bytes] = []
     for name, as_binary in inference.outputs.items():
@@ -71,29 +72,35 @@ def to_response(
 
 
 def _tensors(
-    outcomes: Sequence[Outcome], model: ResolvedModel
+    outcomes: Sequence[Outcome], model: ResolvedModel, false_alarm_rate: float | None
 ) -> dict[schemas.OutputName, _Tensor]:
-    """The protocol has no errors of single images: they get cluster -1 and a text in `error`."""
+    """The protocol has no errors of single images: they get cluster -1 and a text in `error`.
+    Novel images get cluster -1, too. A novelty of -1 means that it is not known."""
     clusters = model.clusters
     merged = np.zeros((len(outcomes), len(clusters)), np.float32)  # (n, C)
+    novelty = np.full(len(outcomes), -1, np.float32)
+    known = np.zeros(len(outcomes), np.bool_)
     errors = [""] * len(outcomes)
     for row, outcome in enumerate(outcomes):
         if isinstance(outcome, ImageRejected):
             errors[row] = f"{outcome.code}: {outcome.detail}"
         else:
-            merged[row] = clusters.merge(outcome)
+            merged[row] = clusters.merge(outcome.probabilities)
+            novelty[row] = -1 if outcome.novelty is None else outcome.novelty
+            known[row] = not is_novel(outcome.novelty, false_alarm_rate)
     if all(errors):
         raise InvalidRequest(f"No image can be read; the first error is {errors[0]}")
     likeliest = merged.argmax(axis=1)
     read = np.array([not error for error in errors])
     probabilities = model.calibration.apply_to_all(merged) * read[:, None]
-    chosen = np.where(read, np.take(clusters.cluster_ids, likeliest), -1).astype(np.int64)
-    names = [clusters.names[i] if known else "" for i, known in zip(likeliest, read, strict=True)]
+    chosen = np.where(known, np.take(clusters.cluster_ids, likeliest), -1).astype(np.int64)
+    names = np.where(known, np.take(clusters.names, likeliest), NONE_OF_THESE)
     return {
         "cluster_id": _Tensor("INT64", chosen),
-        "label": _Tensor("BYTES", names),
+        "label": _Tensor("BYTES", np.where(read, names, "").tolist()),
         "probability": _Tensor("FP32", probabilities.max(axis=1)),
         "probabilities": _Tensor("FP32", probabilities),
         "error": _Tensor("BYTES", errors),
         "raw_probability": _Tensor("FP32", merged.max(axis=1)),
+        "novelty": _Tensor("FP32", novelty),
     }

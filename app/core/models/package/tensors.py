@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.core.models.files import BACKBONE_FILE, MODEL_FILE
+from app.core.models.files import BACKBONE_FILE, MODEL_FILE, NOVELTY_FILE
 from app.core.models.package.manifest import Manifest
 from app.core.platform.errors import ModelFileInvalid
+from temi.novelty import MAX_REFERENCES, QUANTILES
 
 _BLOCK = 1024 * 1024  # a multiple of every item size
 _HEADER_BYTES = 4 * 1024 * 1024  # about 40,000 tensors; the largest backbones have a thousand
@@ -57,14 +58,32 @@ def check_head(path: Path, manifest: Manifest) -> None:
             f"{manifest.feature_dim} and n_clusters {manifest.n_clusters}: {_summary(shapes)}"
         )
     for tensor in tensors:
-        _check_numbers(path, tensor)
+        _check_numbers(MODEL_FILE, path, tensor)
 
 
-def _check_numbers(path: Path, tensor: _Tensor) -> None:
+def check_novelty(path: Path, manifest: Manifest) -> None:
+    """Checks that the file has the tensors of a novelty detector for the manifest's features."""
+    tensors = _read_header(NOVELTY_FILE, path)
+    shapes = {tensor.name: tensor.shape for tensor in tensors}
+    count = shapes.get("references", (0,))[0]
+    expected = {"references": (count, manifest.feature_dim), "quantiles": (QUANTILES,)}
+    if shapes != expected or not 1 <= count <= MAX_REFERENCES:
+        raise ModelFileInvalid(
+            f"The tensors of {NOVELTY_FILE} do not fit a manifest with feature_dim "
+            f"{manifest.feature_dim}: {_summary(shapes)}"
+        )
+    for tensor in tensors:
+        _check_numbers(NOVELTY_FILE, path, tensor)
+    quantiles = next(tensor for tensor in tensors if tensor.name == "quantiles")
+    if (np.diff(np.frombuffer(b"".join(_blocks(path, quantiles)), "<f4")) < 0).any():
+        raise ModelFileInvalid(f"{NOVELTY_FILE}: quantiles must ascend.")
+
+
+def _check_numbers(file: str, path: Path, tensor: _Tensor) -> None:
     """Reads in blocks: a head may be larger than the memory of a request."""
     for block in _blocks(path, tensor):
         if tensor.type != "F32" or not np.isfinite(values := np.frombuffer(block, "<f4")).all():
-            raise ModelFileInvalid(f"{MODEL_FILE}: {tensor.name} must have finite float32 numbers.")
+            raise ModelFileInvalid(f"{file}: {tensor.name} must have finite float32 numbers.")
         if tensor.name == "std" and not values.all():
             raise ModelFileInvalid(f"{MODEL_FILE}: std must not contain zeros.")
 

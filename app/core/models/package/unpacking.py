@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from app.core.models.backbones import check_backbone_name
-from app.core.models.files import BACKBONE_FILE, MODEL_FILE
+from app.core.models.files import BACKBONE_FILE, MODEL_FILE, NOVELTY_FILE
 from app.core.models.package import CHECKSUMS_FILE, MANIFEST_FILE
 from app.core.models.package.manifest import Manifest, parse_manifest
-from app.core.models.package.tensors import check_backbone, check_head
+from app.core.models.package.tensors import check_backbone, check_head, check_novelty
 from app.core.models.package.untrusted_json import parse_json
 from app.core.platform.errors import ModelFileInvalid
 from app.core.platform.settings import MiB
@@ -22,7 +22,7 @@ from temi.backbones.catalog import list_backbones
 
 _REQUIRED = {MANIFEST_FILE, CHECKSUMS_FILE, MODEL_FILE}
 _MAX_BYTES = {MANIFEST_FILE: 16 * MiB, CHECKSUMS_FILE: 1 * MiB, MODEL_FILE: 1024 * MiB}
-_DIRECTORY_BYTES = 4096  # four entries take a few hundred
+_DIRECTORY_BYTES = 4096  # five entries take a few hundred
 _ENCRYPTED = 0x1 | 0x40
 _BLOCK = 1024 * 1024
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -71,6 +71,8 @@ class _Unpacking:
         check_head(self._store(MODEL_FILE), manifest)
         if BACKBONE_FILE in self._members:
             check_backbone(self._store(BACKBONE_FILE), manifest)
+        if NOVELTY_FILE in self._members:
+            check_novelty(self._store(NOVELTY_FILE), manifest)
         return Unpacked(
             name=manifest.model.name if manifest.model else None,
             manifest=values,
@@ -120,7 +122,7 @@ def _check_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     found: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         quoted = repr(info.filename[:100])
-        if info.filename not in _REQUIRED | {BACKBONE_FILE}:
+        if info.filename not in _REQUIRED | {BACKBONE_FILE, NOVELTY_FILE}:
             raise ModelFileInvalid(f"The file has a member {quoted}, which is not part of a model.")
         if info.filename in found:
             raise ModelFileInvalid(f"The file has the member {quoted} twice.")

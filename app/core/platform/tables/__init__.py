@@ -39,6 +39,7 @@ from app.core.platform.tables.models import (
     ModelAliasChange,
     ModelCalibration,
     ModelVersion,
+    PredictionCount,
 )
 from app.core.platform.tables.storage import BlobDeletion, RetentionLock
 from app.core.platform.tables.workers import Shard, Worker
@@ -73,6 +74,7 @@ __all__ = [
     "ModelAliasChange",
     "ModelCalibration",
     "ModelVersion",
+    "PredictionCount",
     "RetentionLock",
     "Review",
     "Shard",

@@ -103,3 +103,23 @@ class ModelCalibration(Base):
     error_after: Mapped[float]  # each review by a map that was fitted to others
     created_by: Mapped[str | None] = mapped_column(String(200))  # the key's name; None: no key
     created_at: Mapped[float] = created_at_column()
+
+
+class PredictionCount(Base):
+    """Images that a version has labeled on a day, by cluster, probability and novelty."""
+
+    __tablename__ = "prediction_counts"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["model_id", "version"],
+            ["model_versions.model_id", "model_versions.version"],
+            ondelete="CASCADE",
+        ),
+    )
+
+    model_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    day: Mapped[int] = mapped_column(primary_key=True)  # since 1970, UTC
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)  # what the bucket is of
+    bucket: Mapped[int] = mapped_column(primary_key=True)  # cluster, or a tenth of the range
+    images: Mapped[int] = mapped_column(BigInteger)
