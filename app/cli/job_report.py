@@ -77,6 +77,7 @@ def _print_clustering(client: TemiClient, job: Job, result: dict[str, Any]) -> N
         ),
         ("clusters", _sizes(statistics)),
         *([("their number", describe_count(count))] if count else []),
+        *_learned(clustering.metrics.get("learning")),
         ("confidence", f"{percent(statistics.mean_probability)} mean probability"),
         *_training(clustering.metrics.get("training") or {}),
         *_scores(clustering.metrics),
@@ -114,6 +115,17 @@ def _sizes(statistics: Statistics) -> str:
     if not filled:
         return f"{statistics.clusters:,}{empty}"
     return f"{statistics.clusters:,}, with {filled[-1]:,} to {filled[0]:,} images each{empty}"
+
+
+def _learned(learning: dict[str, Any] | None) -> Fields:
+    """What a training learned from an earlier clustering."""
+    if learning is None:
+        return []
+    images = ("confirmed", "moved", "excluded", "refused")
+    said = [f"{learning[name]:,} images {name}" for name in images if learning[name]]
+    said += [f"{learning[name]:,} {name}" for name in ("merges", "splits") if learning[name]]
+    source = f"{learning['clustering_id']} at revision {learning['revision']}"
+    return [("learned from", f"{source}: {', '.join(said) or 'nothing'}")]
 
 
 def _training(training: dict[str, Any]) -> Fields:

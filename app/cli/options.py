@@ -152,6 +152,15 @@ Clusters = Annotated[
         help="Number of clusters; `auto` finds it.",
     ),
 ]
+LearnFrom = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CLUSTERING",
+        help="Reviewed or edited clustering whose groups, names and answers the new one keeps.",
+        callback=references.clustering_id,
+        autocompletion=references.complete_clusterings,
+    ),
+]
 OptionalClusters = Annotated[
     int | None, typer.Option("--clusters", "-k", min=2, help="Number of clusters.")
 ]

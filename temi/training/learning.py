@@ -18,10 +18,11 @@ _ROWS_AT_A_TIME = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class FoundClusters:
-    """What the heads say of all images."""
+    """The clusters of all images without what people said: the earlier ones, or those of the heads
+    for images and clusters that are new."""
 
     clusters: Integers  # (N,)
-    weights: npt.NDArray[np.float32]  # (N,): the probabilities of these clusters
+    weights: npt.NDArray[np.float32]  # (N,): the probabilities of clusters that are new
     agreement: float  # of the heads with the clusters
 
 
@@ -37,11 +38,16 @@ def find_clusters(
     numbers = _number_groups(heads, sample.numpy(), constraints, seed)
     known = np.flatnonzero(numbers >= 0)
     consensus = consensus_of(heads[:, known], numbers[known])
+    continued = _used_before(constraints)
     clusters, weights = np.empty(n_images, np.int64), np.empty(n_images, np.float32)
     for block in torch.split(torch.arange(n_images), _ROWS_AT_A_TIME):
         probabilities = consensus.probabilities(probabilities_of(block))
-        clusters[block] = probabilities.argmax(axis=1)
-        weights[block] = probabilities.max(axis=1)
+        found, weight = probabilities.argmax(axis=1), probabilities.max(axis=1)
+        if constraints.clusters is not None:  # heads may not tell a merged cluster from others
+            before = constraints.clusters[block]
+            kept = (before >= 0) & np.isin(found, continued)
+            found, weight = np.where(kept, before, found), np.where(kept, 1.0, weight)
+        clusters[block], weights[block] = found, weight
     return FoundClusters(clusters=clusters, weights=weights, agreement=consensus.agreement)
 
 

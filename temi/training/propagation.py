@@ -3,7 +3,7 @@
 A few labels say little about a cluster as a whole, but much about the images beside them. Each
 image passes its evidence for a cluster on to its neighbors, which pass on a part of it, and so on
 (label spreading by Zhou et al., 2004). The clusters that were found without labels count as half a
-label of each cluster, shared by all its images: they decide where no label is near.
+label of an average cluster, shared by its images: they decide where no label is near.
 """
 
 import numpy as np
@@ -47,9 +47,10 @@ def propagate(
             for _ in range(STEPS):
                 block = (1 - _SHARE) * first + _SHARE * (beside @ block)
             np.maximum(block, 0.0, out=block)
-            # As much evidence for each cluster: otherwise the one with most labels gets the rest.
+            # The number of labels says nothing of the size: who reviews does not draw at random.
             total = np.maximum(block.sum(axis=0, dtype=np.float64), 1e-12)
-            evidence[:, start : start + _COLUMNS] = block[ids] / total
+            sizes = seeds.sizes[start : start + _COLUMNS]
+            evidence[:, start : start + _COLUMNS] = block[ids] * (sizes / total)
     probabilities = _normalize(_normalize(evidence) ** _SHARPNESS)
     constraints.allow(ids, probabilities)
     return probabilities
@@ -66,8 +67,11 @@ class _Seeds:
         self._weights = np.where(constraints.labels == UNKNOWN, found.weights, np.float32(0))
         self._weights[self._refused[:, 0]] = 0.0
         totals = np.bincount(self._found, weights=self._weights, minlength=n_clusters)
-        scale = _FOUND / np.maximum(totals, 1e-12)
-        self._weights *= scale[self._found].astype(np.float32)
+        mean = max(float(totals.mean()), 1e-12)
+        self._weights *= np.float32(_FOUND / mean)
+        counts = np.bincount(self._labels, minlength=n_clusters)
+        # (C,): a cluster without labels is as large as before, others are taken as equal.
+        self.sizes = (_FOUND * totals / mean + counts) / (_FOUND + counts)
 
     def columns(self, start: int, stop: int) -> Weights:
         """Of the clusters from ``start`` to ``stop``: (N, stop - start)."""

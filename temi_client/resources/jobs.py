@@ -42,12 +42,23 @@ class JobMethods(Resource):
         return self._post(Job, "/v1/jobs", body, idempotency_header(idempotency_key))
 
     def cluster(
-        self, dataset_id: str, n_clusters: int | Literal["auto"] = "auto", **options: Any
+        self,
+        dataset_id: str,
+        n_clusters: int | Literal["auto"] = "auto",
+        *,
+        learn_from: str | None = None,
+        **options: Any,
     ) -> Job:
         """Clusters a dataset and registers the model. With `n_clusters="auto"` the service finds
         the number; the clustering's `metrics["count"]` tells why. For `backbone="auto"` it chooses
-        the best one whose weights it has; the job's `config["backbone"]` is its name."""
-        return self.create_job(dataset_id=dataset_id, n_clusters=n_clusters, **options)
+        the best one whose weights it has; the job's `config["backbone"]` is its name.
+
+        `learn_from` is a clustering of the dataset that people have reviewed or edited: the new
+        one continues its clusters, learns from what they said and keeps it. Its
+        `metrics["learning"]` counts what it learned from."""
+        return self.create_job(
+            dataset_id=dataset_id, n_clusters=n_clusters, learn_from=learn_from, **options
+        )
 
     def sweep(
         self,

@@ -4,7 +4,7 @@ The key of an artifact is made from what it depends on, so a stage whose artifac
 after a crash, and in other jobs on the same images.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import safetensors.numpy
@@ -19,6 +19,7 @@ from worker.stages.base import embed, run_stage
 from worker.stages.counting import count_clusters, count_key
 from worker.stages.curves import TrainingCurve
 from worker.stages.evaluation import EvaluationFiles, evaluate_clustering
+from worker.stages.learning import LearningFiles, collect_learning
 from worker.stages.mining import PairedJob, mine_pairs
 from worker.stages.registration import (
     ClusteringResult,
@@ -49,6 +50,10 @@ class ClusterJob(PairedJob):
     def n_clusters(self) -> int:
         return self.config.n_clusters
 
+    @cached_property
+    def learning(self) -> LearningFiles:
+        return LearningFiles(self)
+
     @property
     def model_key(self) -> str:
         return f"{self.folder}/model.safetensors"
@@ -65,6 +70,7 @@ class ClusterJob(PairedJob):
 def run_cluster(context: JobContext) -> None:
     torch.set_num_threads(context.runtime.settings.threads)
     job = ClusterJob(context)
+    collect_learning(job.learning)
     embed(job)
     count_clusters(job)
     mine_pairs(job)
@@ -76,7 +82,8 @@ def run_cluster(context: JobContext) -> None:
 def train(job: ClusterJob) -> None:
     features = job.training.features()
     curve = TrainingCurve(job.context, len(features), job.n_clusters)
-    with open_trainer(job.context, features, job.neighbors.ids(), job.config) as trainer:
+    known = job.learning.constraints()
+    with open_trainer(job.context, features, job.neighbors.ids(), job.config, known) as trainer:
 
         def save(report: TrainReport) -> None:
             job.storage.write(job.model_key, safetensors.numpy.save(trainer.finish().tensors()))
@@ -93,14 +100,19 @@ def train(job: ClusterJob) -> None:
 
 
 def evaluate(job: ClusterJob) -> None:
+    features, model = job.embedding.features(), job.model()
     metrics, assignments = evaluate_clustering(
         job.context,
-        job.embedding.features(),
-        job.model(),
+        features,
+        model,
         job.config,
         job.neighbors.ids(),
         job.training.rows,
     )
+    learned = job.learning.learned
+    if learned is not None:
+        kept = learned.keep(assignments.cluster, features, model)
+        assignments = replace(assignments, cluster=kept)
     EvaluationFiles(job).save(metrics, assignments)
 
 
@@ -112,10 +124,14 @@ def register(job: ClusterJob) -> None:
     }
     if job.storage.exists(count_key(job)):
         metrics["count"] = load_json(job.storage, count_key(job))
+    labels, learned = default_labels(job.n_clusters), job.learning.summary()
+    if learned is not None:
+        metrics["learning"], labels = learned["learning"], learned["names"]
     result = ClusteringResult(
         assignments=evaluated.assignments(),
         metrics=metrics,
-        labels=default_labels(job.n_clusters),
+        labels=labels,
+        learned=job.learning.learned,
         embedding_folder=job.embedding.folder,
     )
     version = NewVersion(

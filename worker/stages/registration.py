@@ -13,6 +13,7 @@ import safetensors.numpy
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from app.core.clusterings.carried_answers import carry_answers
 from app.core.clusterings.current import set_first
 from app.core.clusterings.operations import Merge, apply_operation
 from app.core.clusterings.rows import (
@@ -34,6 +35,7 @@ from temi.config import TrainConfig
 from temi.novelty import fit_novelty
 from worker.context import JobContext
 from worker.stages.evaluation import Assignments
+from worker.stages.learned import Learned
 
 _PACKAGES = ("torch", "timm", "numpy", "safetensors", "temi-service")
 
@@ -47,6 +49,7 @@ class ClusteringResult:
     labels: Sequence[str]  # names of the clusters, by number
     merges: Sequence[Sequence[int]] = ()  # clusters that are one, each into its first
     embedding_folder: str
+    learned: Learned | None = None  # what people said about an earlier clustering
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +168,9 @@ def _add_result(
     for merged in result.merges:
         operation = Merge(cluster_ids=merged, into=merged[0])
         apply_operation(session, context.job.tenant, clustering_id, operation)
+    if result.learned is not None:
+        source_id = context.job.config["learn_from"]["clustering_id"]
+        carry_answers(session, source_id, clustering_id, result.learned.answers(ids))
     return clustering
 
 

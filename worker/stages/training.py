@@ -11,6 +11,7 @@ import torch
 from app.core.platform.settings import Settings
 from temi.config import TrainConfig
 from temi.device import resolve_device
+from temi.training.constraints import Constraints
 from temi.training.head_partition import max_processes
 from temi.training.trainer import Trainer
 from worker.context import JobContext
@@ -27,13 +28,16 @@ def open_trainer(
     features: npt.NDArray[np.float32],
     neighbors: npt.NDArray[np.int64],
     config: TrainConfig,
+    constraints: Constraints | None = None,
 ) -> Iterator[Trainer | DistributedTrainer]:
     """Yields a trainer that runs in as many processes as there are devices and heads for."""
     settings, job = context.runtime.settings, context.job
     processes = count_processes(settings, config)
     if processes == 1:
         with context.computing():  # reads all features to standardize and project them
-            trainer = Trainer(features, neighbors, config, device=settings.device)
+            trainer = Trainer(
+                features, neighbors, config, constraints=constraints, device=settings.device
+            )
         yield trainer
         return
     context.log(f"Training in {processes} processes.")
@@ -42,6 +46,7 @@ def open_trainer(
         features=_file_of(features),
         neighbors=_file_of(neighbors),
         config=config,
+        constraints=constraints,
         processes=processes,
         log_fields={"job_id": job.id, "fence": context.fence, "kind": job.kind, "stage": "train"},
     )

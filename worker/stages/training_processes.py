@@ -30,6 +30,7 @@ from temi.config import TrainConfig
 from temi.device import resolve_device
 from temi.errors import TemiError
 from temi.model import ClusterModel
+from temi.training.constraints import Constraints
 from temi.training.process_group import TorchProcessGroup
 from temi.training.trainer import Trainer, TrainReport
 
@@ -48,6 +49,7 @@ class TrainingRun:
     config: TrainConfig
     processes: int
     log_fields: Mapping[str, Any]
+    constraints: Constraints | None = None
 
     def trainer(self, rank: int, store: TCPStore) -> Trainer:
         device = resolve_device(self.settings.device)
@@ -62,7 +64,12 @@ class TrainingRun:
         dist.init_process_group(backend, store=store, rank=rank, world_size=self.processes)
         features, neighbors = (np.load(f, mmap_mode="r") for f in (self.features, self.neighbors))
         return Trainer(
-            features, neighbors, self.config, device=str(device), process_group=TorchProcessGroup()
+            features,
+            neighbors,
+            self.config,
+            constraints=self.constraints,
+            device=str(device),
+            process_group=TorchProcessGroup(),
         )
 
 

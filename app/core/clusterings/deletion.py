@@ -1,6 +1,6 @@
 """Deletes a clustering, and updates what refers to it in the same transaction."""
 
-from sqlalchemy import delete, select
+from sqlalchemy import and_, delete, or_, select
 from sqlalchemy.orm import Session
 
 from app.core.clusterings.current import forget_deleted
@@ -21,13 +21,21 @@ def delete_clustering(
         .where(
             Job.dataset_id == clustering.dataset_id,
             Job.status.in_(OPEN),
-            Job.kind == "export",
-            Job.config["clustering_id"].as_string() == clustering_id,
+            or_(
+                and_(
+                    Job.kind == "export",
+                    Job.config["clustering_id"].as_string() == clustering_id,
+                ),
+                and_(
+                    Job.kind == "cluster",
+                    Job.config["learn_from"]["clustering_id"].as_string() == clustering_id,
+                ),
+            ),
         )
         .limit(1)
     )
     if user is not None:
-        raise ClusteringInUse(f"The job {user} exports this clustering; wait for it or cancel it.")
+        raise ClusteringInUse(f"The job {user} uses this clustering; wait for it or cancel it.")
     keys = session.scalars(select(Export.storage_key).where(Export.clustering_id == clustering_id))
     files = list(keys)
     session.execute(delete(Clustering).where(Clustering.id == clustering_id))

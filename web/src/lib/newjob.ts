@@ -26,9 +26,15 @@ export function sameTraining(job: Job, changes: Record<string, unknown>): NewJob
   const train = trainConfig(job);
   const { model_name, backbone, precision, exclude_duplicates } = job.config;
   const kept = Object.fromEntries(KEPT.filter((name) => name in train).map((name) => [name, train[name]]));
+  const learns = job.config.learn_from as { clustering_id: string } | undefined;
   return {
-    kind: "cluster", dataset_id: job.dataset_id, n_clusters: Number(train.n_clusters), model_name, backbone, precision, exclude_duplicates, ...kept, ...changes,
+    kind: "cluster", dataset_id: job.dataset_id, n_clusters: Number(train.n_clusters), model_name, backbone, precision, exclude_duplicates,
+    ...(learns ? { learn_from: learns.clustering_id } : {}), ...kept, ...changes,
   } as NewJob;
 }
 
 export const longerTraining = (job: Job, steps: number): NewJob => sameTraining(job, { steps: 2 * steps });
+
+/** A clustering that continues an edited one and learns from what people said about it. */
+export const learningTraining = (dataset_id: string, clustering_id: string): NewJob =>
+  ({ kind: "cluster", dataset_id, n_clusters: "auto", learn_from: clustering_id });

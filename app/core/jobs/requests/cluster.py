@@ -10,6 +10,7 @@ from app.core.jobs.kinds import COUNT_STAGE, KINDS
 from app.core.jobs.lifecycle import create_job
 from app.core.jobs.limits import training_memory
 from app.core.jobs.requests import base
+from app.core.jobs.requests.learning import find_source, source_backbone
 from app.core.jobs.requests.training import (
     check_neighbor_count,
     check_steps,
@@ -19,6 +20,7 @@ from app.core.jobs.requests.training import (
 )
 from app.core.models import check_name, slug
 from app.core.models.backbones import check_usable_backbone
+from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Dataset, Job
 from temi.backbones.catalog import DEFAULT_BACKBONE
@@ -42,7 +44,19 @@ class ClusterCreate(base.JobCreateBase):
         default="auto",
         description="Number of clusters. `auto` finds it: numbers up to "
         f"{MAX_AUTO_CLUSTERS} are compared by how stable their clusters are, and the clustering's "
-        "`metrics.count` has the figures of each and up to three plausible numbers.",
+        "`metrics.count` has the figures of each and up to three plausible numbers. With "
+        "`learn_from`, `auto` is the number of its clusters that have images, and no less is "
+        "allowed.",
+    )
+    learn_from: str | None = Field(
+        default=None,
+        max_length=40,
+        description="A clustering of the same dataset that people have reviewed or edited. The new "
+        "one continues its clusters and their names and learns from what people said until now: "
+        "answers of reviews, moves, exclusions, merges and splits, all of which it keeps. "
+        "`metrics.learning` counts them. The defaults of `backbone`, `precision` and `model_name` "
+        "are those of its model.",
+        examples=["cl_01k9z3m4q5r6s7t8v9w0x1y2z3"],
     )
     model_name: base.ModelName = None
     backbone: base.Backbone = DEFAULT_BACKBONE
@@ -67,7 +81,36 @@ class ClusterCreate(base.JobCreateBase):
 
     def create(self, session: Session, tenant: str) -> Job:
         dataset = base.get_ready_dataset(session, tenant, self.dataset_id)
-        name = check_name(self.model_name) if self.model_name else slug(dataset.name)
+        if self.learn_from is not None:
+            return self._create_learning(session, tenant, dataset, self.learn_from)
+        return self._create(session, tenant, dataset, slug(dataset.name))
+
+    def _create_learning(
+        self, session: Session, tenant: str, dataset: Dataset, learn_from: str
+    ) -> Job:
+        source = find_source(session, tenant, dataset, learn_from)
+        wanted = None if self.n_clusters == AUTO_CLUSTERS else int(self.n_clusters)
+        changes: dict[str, Any] = {"n_clusters": source.n_clusters(wanted)}
+        like = source_backbone(session, tenant, source)
+        if like is not None:
+            changes |= dict(zip(("backbone", "precision"), like, strict=True))
+        given = {name: getattr(self, name) for name in self.model_fields_set - {"n_clusters"}}
+        request = self.model_copy(update=changes | given)
+        if request.select == "lowest_loss" or request.recipe == "paper":
+            field = "select" if request.select == "lowest_loss" else "recipe"
+            raise InvalidRequest.field(field, "must not be set together with learn_from")
+        name = source.clustering.model_name
+        return request._create(session, tenant, dataset, name, source.as_config())
+
+    def _create(
+        self,
+        session: Session,
+        tenant: str,
+        dataset: Dataset,
+        default_name: str,
+        learn_from: dict[str, Any] | None = None,
+    ) -> Job:
+        name = check_name(self.model_name) if self.model_name else default_name
         n_images = count_training_images(session, dataset, self.exclude_duplicates)
         auto = self.n_clusters == AUTO_CLUSTERS
         # The checks and the memory of `auto` are those of the most clusters that it may find.
@@ -79,6 +122,7 @@ class ClusterCreate(base.JobCreateBase):
             "precision": self.precision,
             "exclude_duplicates": self.exclude_duplicates,
             "train": self._open_config() if auto else largest,
+            **({"learn_from": learn_from} if learn_from else {}),
         }
         return create_job(
             session,
