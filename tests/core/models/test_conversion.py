@@ -31,8 +31,8 @@ def registered(runtime: Runtime, **changes: object) -> ModelFiles:
 def test_another_process_converts_the_backbone(runtime: Runtime) -> None:
     files = registered(runtime)
 
-    backbone, _ = load_served_model(files, runtime.settings)
-    again, _ = load_served_model(files, runtime.settings, known=[backbone])
+    backbone, _, _ = load_served_model(files, runtime.settings)
+    again, _, _ = load_served_model(files, runtime.settings, known=[backbone])
 
     assert isinstance(backbone, ConvertedBackbone)
     assert again is backbone
@@ -50,7 +50,7 @@ def test_a_damaged_graph_is_converted_again(
     graph.write_bytes(graph.read_bytes()[::-1])
     monkeypatch.setattr(conversion, "_convert", lambda *_: converted.add(backbone))
 
-    found, _ = load_served_model(files, runtime.settings)
+    found, _, _ = load_served_model(files, runtime.settings)
 
     pixels = np.zeros((1, 8, 8, 3), np.uint8)
     np.testing.assert_array_equal(found.embed(pixels), backbone.embed(pixels))
