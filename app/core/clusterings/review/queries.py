@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session
 
+from app.core.clusterings.operations import merges_of, splits_of
 from app.core.platform.tables import (
     Assignment,
     Cluster,
@@ -58,29 +59,28 @@ def reviewed(session: Session, clustering_id: str) -> Iterator[Reviewed]:
 
 
 def read_lineage(session: Session, clustering_id: str) -> Lineage:
-    rows = session.execute(
-        select(
-            ClusteringOperation.kind, ClusteringOperation.arguments, ClusteringOperation.created_at
-        )
+    edits = session.scalars(
+        select(ClusteringOperation)
         .where(
             ClusteringOperation.clustering_id == clustering_id,
-            ClusteringOperation.kind.in_(("merge", "split")),
+            ClusteringOperation.kind.in_(("merge", "split", "adopt")),
             ClusteringOperation.undone_by.is_(None),
         )
         .order_by(ClusteringOperation.revision)
     )
     merged: dict[int, int] = {}
     split_at: dict[int, float] = {}
-    for kind, arguments, created_at in rows:
-        if kind == "merge":
-            into = arguments["into"]
-            gone = set(arguments["cluster_ids"]) - {into}
+    for edit in edits:
+        for merge in merges_of(edit):
+            into = merge["into"]
+            gone = set(merge["cluster_ids"]) - {into}
             merged = {old: into if new in gone else new for old, new in merged.items()}
             merged |= dict.fromkeys(gone, into)
-        else:
-            number = arguments["cluster_id"]
-            mixed = [number, *(old for old, new in merged.items() if new == number)]
-            split_at |= dict.fromkeys(mixed, created_at)
+        changed = {split["cluster_id"] for split in splits_of(edit)}
+        if edit.kind == "adopt":  # images came and left
+            changed |= {home for _, home in edit.arguments["groups"]}
+        mixed = changed | {old for old, new in merged.items() if new in changed}
+        split_at |= dict.fromkeys(sorted(mixed), edit.created_at)
     return Lineage(merged, split_at)
 
 
