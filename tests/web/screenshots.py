@@ -88,6 +88,7 @@ def _views(
         "split": (group, _split),
         "photo": (group, _open_photo),
         "excluded": (f"{clustering}/excluded", _nothing),
+        "search": (f"{clustering}/search", lambda page: _find(page, new_photos[0])),
         "compare": (f"{clustering}/compare?a=0", _nothing),
         "review": (f"{clustering}/review", _nothing),
         "map": (f"{clustering}/map", _draw_lasso),
@@ -127,6 +128,11 @@ def _new_photos(folder: Path) -> list[Path]:
 
 def _nothing(_: Page) -> None:
     pass
+
+
+def _find(page: Page, photo: Path) -> None:
+    page.get_by_label("Photo to look for").set_input_files(photo)
+    page.get_by_role("option").first.wait_for()
 
 
 def _select(page: Page) -> None:
