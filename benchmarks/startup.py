@@ -129,7 +129,8 @@ def _memory(pid: int) -> list[Row]:
     found: dict[str, float] = {}
     for process in (root, *root.children(recursive=True)):
         line = " ".join(process.cmdline())
-        role = next(role for role, pattern in _ROLES.items() if re.search(pattern, line))
+        fits = (role for role, pattern in _ROLES.items() if re.search(pattern, line))
+        role = next(fits, "others")
         found[role] = found.get(role, 0.0) + process.memory_full_info().pss / MB
     found["all processes"] = sum(found.values())
     return [{"what": f"memory: {role}", "MB": amount} for role, amount in found.items()]

@@ -84,7 +84,7 @@ def _gelu(x: Doubles) -> Doubles:
 
 def _normalize(rows: Doubles) -> Doubles:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.maximum(norms, _SMALLEST_NORM)
+    return np.asarray(rows / np.maximum(norms, _SMALLEST_NORM))
 
 
 def _check(tensors: Mapping[str, npt.NDArray[np.float32]]) -> None:
