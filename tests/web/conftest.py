@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
@@ -80,14 +81,14 @@ def made(api: TemiClient, drawings: Path) -> Made:
     return make_clustering(api, drawings)
 
 
-def make_clustering(api: TemiClient, folder: Path, groups: int = 6, **options: object) -> Made:
+def make_clustering(api: TemiClient, folder: Path, groups: int = 6, **options: Any) -> Made:
     archive = folder.with_suffix(".zip")
     with zipfile.ZipFile(archive, "w") as file:
         for path in sorted(folder.rglob("*.*")):
             file.write(path, path.relative_to(folder))
     read = api.wait(api.upload_dataset(archive, name=folder.name).id)
     assert read.dataset_id is not None
-    trained = {"model_name": MODEL, "n_heads": 8, "steps": 200, **options}
+    trained: dict[str, Any] = {"model_name": MODEL, "n_heads": 8, "steps": 200, **options}
     job = api.wait(api.cluster(read.dataset_id, groups, **trained).id)
     assert job.result is not None
     return Made(read.dataset_id, job.result["clustering_id"], job.id)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from PIL import Image
 from playwright.sync_api import Browser, Page
@@ -26,7 +26,7 @@ _ROOT = WEB.parent
 _DEMO = _ROOT / "demo"
 _TARGET = _ROOT / "docs" / "images" / "workbench"
 _MODEL = "drawings"
-_TRAINING = {"model_name": _MODEL, "n_heads": 8, "steps": 250}
+_TRAINING: dict[str, Any] = {"model_name": _MODEL, "n_heads": 8, "steps": 250}
 _UNNAMED = 3  # groups that have no name yet
 # Photos below the window are loaded when they are scrolled to.
 _SETTLED = """() => [...document.images].every((image) =>

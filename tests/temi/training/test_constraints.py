@@ -118,7 +118,8 @@ def test_probabilities_of_known_images_are_what_is_known() -> None:
 
     constraints.allow(np.array([0, 1, 3, 4]), found)
 
-    np.testing.assert_allclose(found, [[0, 0, 1], [0, 0.5, 0.5], [1 / 3] * 3, [1, 0, 0]], 1e-6)
+    expected = np.array([[0, 0, 1], [0, 0.5, 0.5], [1 / 3] * 3, [1, 0, 0]])
+    np.testing.assert_allclose(found, expected, 1e-6)
 
 
 def test_the_rows_of_a_model_have_all_labels_and_none_outside() -> None:
