@@ -90,7 +90,7 @@ import pickle, sys
 import app.core.serving.process
 from app.core.models.conversion import load_served_model
 
-backbone, head = load_served_model(*pickle.load(sys.stdin.buffer))
+backbone, head, _ = load_served_model(*pickle.load(sys.stdin.buffer))
 backbone.embed(backbone.preprocessing.new_batch(2), 2)
 large = ("torch", "timm", "sklearn", "celery", "fastapi", "matplotlib", "pyarrow")
 assert not [name for name in large if name in sys.modules]
