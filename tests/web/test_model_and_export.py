@@ -56,6 +56,14 @@ def test_the_call_of_a_program_is_shown(visits: Visits, made: Made) -> None:
     expect(page.get_by_label("Call", exact=True)).to_contain_text("import httpx")
 
 
+def test_the_page_says_how_far_a_model_can_be_trusted(visits: Visits, made: Made) -> None:
+    page = visits.open(f"#/models/{made.model}")
+    trust = page.get_by_role("region", name="Trust")
+    expect(trust).to_contain_text("No photo of its groups is reviewed yet")
+    expect(trust.get_by_role("button", name="Calibrate by reviews")).to_be_disabled()
+    expect(trust).to_contain_text("Too few photos came to judge")
+
+
 def test_an_alias_is_moved(visits: Visits, api: TemiClient, made: Made) -> None:
     page = visits.open(f"#/models/{made.model}")
     page.get_by_label("Name of the alias").fill("production")
