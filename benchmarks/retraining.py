@@ -29,7 +29,8 @@ from app.core.platform.migrations import upgrade
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
 from benchmarks import sets
-from benchmarks.methods import Temi
+from benchmarks.methods import METHODS, TEMI
+from benchmarks.rivals import Rival
 from benchmarks.sets import LabeledSet
 from tests.core.clustering_rows import TENANT, clusters, edit, places, retrain, store
 
@@ -46,11 +47,8 @@ class Trial:
     classes: list[str]  # (N,)
 
 
-def make_trials(
-    data: LabeledSet, seed: int, heads: int, steps: int | None
-) -> Iterator[tuple[str, Trial]]:
+def make_trials(data: LabeledSet, seed: int, method: Rival) -> Iterator[tuple[str, Trial]]:
     """One for each change, with the same new clustering."""
-    method = Temi(n_heads=heads, steps=steps)
     order = np.random.default_rng(seed).permutation(len(data.labels))
     features, classes = data.features[order], [data.labels[row] for row in order]
     new = method.fit(features, data.n_clusters, seed=2 * seed + 1).labels
@@ -127,14 +125,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=Path, action="append", required=True)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--heads", type=int, default=16)
-    parser.add_argument("--steps", type=int, help="by default from the size of the set")
+    parser.add_argument("--method", default=TEMI.name, choices=METHODS)
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for data in map(sets.images, arguments.images):
         for seed in range(arguments.seeds):
-            for change, trial in make_trials(data, seed, arguments.heads, arguments.steps):
+            for change, trial in make_trials(data, seed, METHODS[arguments.method]):
                 with tempfile.TemporaryDirectory() as folder:
                     runtime = _new_runtime(Path(folder))
                     figures = measure(trial, runtime)

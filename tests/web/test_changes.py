@@ -24,8 +24,9 @@ def other(api: TemiClient, made: Made) -> Iterator[str]:
 
 
 def test_a_merge_is_rejected_by_key_and_the_rest_adopted(
-    visits: Visits, api: TemiClient, edited: Made, other: str
+    edited: Made, other: str, visits: Visits, api: TemiClient
 ) -> None:
+    """The page is closed before the clustering that it shows is deleted: see the order above."""
     for number in (0, 1, 2):
         api.rename_cluster(edited.clustering_id, number, f"name {number}")
     sizes = {c.label: c.size for c in api.clusters(edited.clustering_id) if c.named}
