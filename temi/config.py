@@ -12,8 +12,10 @@ from temi.errors import InvalidConfig
 MAX_CONSENSUS_CLUSTERS = 1000
 MAX_AUTO_CLUSTERS = 200  # that are considered if the number is to be found
 _MAX_SMOOTHED = 4_000_000  # images whose smoothed rows are held in memory
+_MANY_IMAGES = 100_000  # from here on fewer neighbors are mined, to save memory and time
 # Images of an average cluster: if it is smaller, the graph's 10 neighbors leave the cluster.
 _SMOOTHED_CLUSTER = 20
+_TEAM = 8  # heads
 
 ObjectiveName = Literal["temi", "wpmi", "pmi", "scan"]  # all but the first for comparison
 Selection = Literal["consensus", "lowest_loss"]
@@ -29,9 +31,13 @@ class TrainConfig:
     n_clusters: int
     objective: ObjectiveName = "temi"
     n_heads: int = 16  # within a point of the paper's 50 at a third of the cost
-    n_neighbors: int | None = None  # None: 100, fewer if the expected clusters are small
-    # Train on rows smoothed over the graph of neighbors. None: unless clusters are small, or the
-    # set or the number of clusters is very large.
+    # Heads of a team share the weights of their pairs. None: a team of 8 heads, so that solutions
+    # differ and the best are joined; one team for the head with the lowest loss.
+    n_teams: int | None = None
+    # None: 200, fewer if the expected clusters are small or the set is large.
+    n_neighbors: int | None = None
+    # Mine pairs by rows smoothed over the graph of neighbors. None: unless clusters are small, or
+    # the set or the number of clusters is very large.
     smoothing: bool | None = None
     # The model: all heads joined, or the one with the lowest loss, as in the paper. None: joined,
     # unless there are very many clusters.
@@ -53,7 +59,8 @@ class TrainConfig:
     warmup_steps: int | None = None  # None: a tenth of the run, at most 100 steps
     cooldown: float = 0.5  # last share of the run, in which the learning rate falls to zero
     weight_decay: float = 1e-4  # on weights only
-    projection_dim: int | None = 256  # train in this many principal directions; None: in all
+    # Train in this many principal directions, as accurate as in 256; None: in all.
+    projection_dim: int | None = 128
     early_stop: bool = True  # stop once assignments have settled
     # Of the matrix products. bfloat16 is faster on hardware that supports it, but less precise.
     precision: str = "float32"
@@ -67,6 +74,7 @@ class TrainConfig:
         """The paper's recipe for CIFAR-sized sets, unchanged and at its full cost."""
         recipe: dict[str, Any] = {
             "n_heads": 50,
+            "n_teams": 1,
             "n_neighbors": 50,
             "smoothing": False,
             "select": "lowest_loss",
@@ -106,6 +114,7 @@ class TrainConfig:
         steps = self.steps or self._steps_from_epochs(n_images, batch_size)
         warmup = 100 if self.warmup_steps is None else self.warmup_steps
         few = self.n_clusters <= MAX_CONSENSUS_CLUSTERS
+        select = self.select or ("consensus" if few else "lowest_loss")
         hidden, bottleneck = self.head_dims
         smoothing = self.smoothing
         if smoothing is None:
@@ -114,8 +123,9 @@ class TrainConfig:
         neighbors = self._default_neighbors(n_images, smoothing)
         return replace(
             self,
+            n_teams=min(self.n_teams or self._default_teams(select), self.n_heads),
             smoothing=smoothing,
-            select=self.select or ("consensus" if few else "lowest_loss"),
+            select=select,
             hidden_dim=hidden,
             bottleneck_dim=bottleneck,
             n_neighbors=min(self.n_neighbors or neighbors, n_images - 1),
@@ -134,11 +144,14 @@ class TrainConfig:
         hidden, bottleneck = (128, 64) if self.n_clusters <= MAX_CONSENSUS_CLUSTERS else (512, 256)
         return self.hidden_dim or hidden, self.bottleneck_dim or bottleneck
 
+    def _default_teams(self, select: Selection) -> int:
+        return max(1, self.n_heads // _TEAM) if select == "consensus" else 1
+
     def _default_neighbors(self, n_images: int, smoothing: bool) -> int:
         average = n_images // self.n_clusters  # size of a cluster
         fewest = min(5, max(1, average - 1))
         if smoothing:  # smoothed neighbors are purer
-            return min(100, max(fewest, average // 2))
+            return min(200 if n_images < _MANY_IMAGES else 100, max(fewest, average // 2))
         # A quarter of the average cluster size: with more, images at the edge of a cluster get
         # neighbors from other clusters, which costs several points of accuracy on small sets.
         return min(50, max(fewest, average // 4))
@@ -180,6 +193,7 @@ def _default_momentum(steps: int) -> float:
 _INTEGERS = {  # field -> smallest allowed value
     "n_clusters": 2,
     "n_heads": 1,
+    "n_teams": 1,
     "n_neighbors": 1,
     "hidden_dim": 1,
     "bottleneck_dim": 1,

@@ -21,6 +21,7 @@ PairLoss = Callable[[Heads, Tensor], Tensor]
 
 TEMPERATURE = 0.1  # of the heads' cosines, as in TEMI
 N_HEADS = 5
+MAX_NEIGHBORS = 100  # of an image; those by plain features are less pure farther away
 STEPS = 400
 LEARNING_RATE = 4e-3
 LOSS_WINDOW = 50  # the last steps, over which the loss of a head is averaged
@@ -43,7 +44,7 @@ class PairTrainer:
         config = TrainConfig(n_clusters=n_clusters, seed=seed).resolve(len(features))
         assert config.n_neighbors is not None
         assert config.batch_size is not None
-        self.n_neighbors = config.n_neighbors
+        self.n_neighbors = min(config.n_neighbors, MAX_NEIGHBORS)
         self._batch_size = config.batch_size
         self._features = features
         self._loss = loss

@@ -11,7 +11,7 @@ from benchmarks.rivals.base import Features, Fitted, Labels
 from temi.standardize import Standardizer, fit_standardizer
 from temi.training.inputs import find_directions
 
-PROJECTION_DIM = 256  # as in temi.config.TrainConfig
+PROJECTION_DIM = 256
 
 
 @dataclass(frozen=True, kw_only=True)

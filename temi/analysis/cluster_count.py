@@ -142,7 +142,7 @@ def _sample(
         features = np.asarray(features[chosen])
     k = min(GRAPH_NEIGHBORS, max(1, len(features) // 4))  # few images: stay within a group
     neighbors = mine_neighbors(features, k).ids
-    rows = smooth(features, neighbors, k).rows
+    rows = smooth(features, neighbors)
     zeros = np.zeros(rows.shape[1], dtype=np.float32)  # the rows are centered
     plain = Standardizer(mean=zeros, std=np.ones_like(zeros))
     directions = principal_directions(rows, plain, _DIRECTIONS)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from temi.training.heads import Heads
-from temi.training.inputs import SmoothedInputs, TrainingInputs
+from temi.training.inputs import TrainingInputs
 
 CHECK_EVERY = 50  # steps between two checks
 TOLERANCE = 0.02  # share of the best head's assignments that may change between two checks
@@ -20,7 +20,7 @@ class ConvergenceMonitor:
     Only the best head becomes the model; the assignments of weak heads may never settle.
     """
 
-    def __init__(self, inputs: TrainingInputs | SmoothedInputs, n_heads: int) -> None:
+    def __init__(self, inputs: TrainingInputs, n_heads: int) -> None:
         stride = max(1, len(inputs) // _SAMPLE)
         self._sample = inputs.rows(torch.arange(0, len(inputs), stride)[:_SAMPLE])  # (S, P)
         shape = (n_heads, len(self._sample))

@@ -1,5 +1,4 @@
-"""The inputs of the heads: standardized features, optionally projected to principal directions,
-or rows smoothed over the graph of neighbors.
+"""The inputs of the heads: standardized features, optionally projected to principal directions.
 
 If all rows fit in memory, they are transformed once. Otherwise they are read (from a memory map)
 and transformed for each batch, which costs a few percent of a step.
@@ -73,20 +72,6 @@ class TrainingInputs:
         for rows in chunks(len(self)):
             transformed[rows] = self._transform(self._features[rows])
         return transformed
-
-
-class SmoothedInputs:
-    """Rows smoothed over the graph of neighbors (`smoothing.py`), always in memory."""
-
-    def __init__(self, rows: Tensor) -> None:
-        self._rows = rows  # (N, P)
-        self.dim = rows.shape[1]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def rows(self, ids: Tensor) -> Tensor:
-        return self._rows[ids]
 
 
 def fit_inputs(features: npt.NDArray[np.floating], projection_dim: int | None) -> dict[str, Tensor]:

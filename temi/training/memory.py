@@ -24,6 +24,7 @@ _ACTIVATIONS = 8
 _GROUP_HEADS = 2  # heads per group on a CPU
 _PARALLEL_GROUPS = 4  # one per core; machines with more cores use more than the estimate
 _BYTES_PER_ROW = 64  # the sampled pairs of an epoch
+_SMOOTHED = 256  # directions of a row that is smoothed, twice in memory
 _BYTES_OF_EDGES = 2 * 10 * 24  # of a row in the graph, while it is made symmetric
 # The consensus is found on this many rows; more hardly change it.
 CONSENSUS_ROWS = 20_000
@@ -64,7 +65,7 @@ def estimate_memory(config: TrainConfig, n_images: int, feature_dim: int) -> Mem
         process=_PROCESS,
         parameters=_TRAINED_COPIES * one_copy,
         rows=(resident if resident <= RESIDENT_BYTES else 0)
-        + _smoothing_bytes(config, n_images, dim)
+        + _smoothing_bytes(config, n_images, max(0, 2 * min(_SMOOTHED, feature_dim) - dim))
         + _BYTES_PER_ROW * n_images
         + _COVARIANCES * 8 * feature_dim**2,
         step=max(_step_bytes(config), _joining_bytes(config, n_images)),
@@ -72,17 +73,18 @@ def estimate_memory(config: TrainConfig, n_images: int, feature_dim: int) -> Mem
     )
 
 
-def _smoothing_bytes(config: TrainConfig, n_images: int, dim: int) -> int:
-    """The smoothed rows beside the plain ones, their pairs, and the edges of the graph."""
+def _smoothing_bytes(config: TrainConfig, n_images: int, more: int) -> int:
+    """Pairs, edges of the graph, and rows while they are smoothed, which have ``more`` dimensions
+    than the inputs that are kept afterwards."""
     if not config.smoothing:
         return 0
     assert config.n_neighbors is not None
-    return n_images * (_FLOAT * dim + 8 * config.n_neighbors + _BYTES_OF_EDGES)
+    return n_images * (_FLOAT * more + 8 * config.n_neighbors + _BYTES_OF_EDGES)
 
 
 def _joining_bytes(config: TrainConfig, n_images: int) -> int:
     """The probabilities of all heads twice, and the targets of the distillation."""
-    if not config.smoothing and config.select == "lowest_loss":
+    if config.select == "lowest_loss":
         return 0
     joined = 2 * config.n_heads * min(n_images, CONSENSUS_ROWS)
     return _FLOAT * config.n_clusters * (joined + distilled_rows(config.n_clusters, n_images))

@@ -1,12 +1,9 @@
-"""Smooths the rows of a training run over the graph of nearest neighbors, and mines its pairs.
+"""Smooths rows over the graph of nearest neighbors, to mine the pairs of a training run.
 
 The features of one image are noisy. A mean over the image, its neighbors and theirs is less so:
-nearest neighbors by smoothed rows share the class of their image more often. New images have no
-place in the graph, so the trained heads are distilled into a head on plain features
-(`distillation.py`).
+nearest neighbors by smoothed rows share the class of their image more often. The heads see plain
+features: they need no graph for a new image, and with smoothed inputs their solutions vary more.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -29,24 +26,20 @@ _COLUMNS = 32  # smoothed at a time, to bound the memory of the copies
 Rows = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SmoothedSet:
-    rows: Rows  # (N, P), centered, of length sqrt(P)
-    pairs: npt.NDArray[np.int64]  # (N, k): the neighbors by these rows
-
-
-def smooth(
+def smoothed_pairs(
     features: npt.NDArray[np.floating], neighbors: npt.NDArray[np.integer], n_neighbors: int
-) -> SmoothedSet:
-    """Return smoothed rows and their neighbors; ``neighbors`` are those by plain features."""
+) -> npt.NDArray[np.int64]:
+    """Return the neighbors by smoothed rows (N, k); ``neighbors`` are those by plain features."""
+    return mine_neighbors(smooth(features, neighbors), n_neighbors).ids
+
+
+def smooth(features: npt.NDArray[np.floating], neighbors: npt.NDArray[np.integer]) -> Rows:
+    """Return whitened rows, smoothed over the graph, centered and of length one: (N, P)."""
     count_neighbors(neighbors)  # refuses ids that are no rows
     rows = _unit(_whiten(features))
     rows = diffuse(rows, neighbors[:, :GRAPH_NEIGHBORS])
     rows -= rows.mean(axis=0, dtype=np.float64).astype(np.float32)
-    rows = _unit(rows)
-    pairs = mine_neighbors(rows, n_neighbors).ids
-    rows *= np.float32(np.sqrt(rows.shape[1]))  # as large as standardized features
-    return SmoothedSet(rows=rows, pairs=pairs)
+    return _unit(rows)
 
 
 def diffuse(rows: Rows, neighbors: npt.NDArray[np.integer]) -> Rows:

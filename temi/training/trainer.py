@@ -28,13 +28,14 @@ from temi.training.head_groups import (
 from temi.training.head_partition import HeadPartition
 from temi.training.head_threads import HeadThreadPool
 from temi.training.heads import Heads
-from temi.training.inputs import SmoothedInputs, TrainingInputs, fit_inputs
+from temi.training.inputs import TrainingInputs, fit_inputs
 from temi.training.memory import CONSENSUS_ROWS, distilled_rows
 from temi.training.objectives import make_objective
 from temi.training.objectives.teacher import agreement
 from temi.training.process_group import ProcessGroup, SingleProcess
 from temi.training.sampling import PairSampler
-from temi.training.smoothing import smooth
+from temi.training.selection import JUDGED_IMAGES, choose_heads, edge_modularity
+from temi.training.smoothing import GRAPH_NEIGHBORS, smoothed_pairs
 
 __all__ = ["TrainConfig", "TrainReport", "Trainer"]
 
@@ -92,17 +93,18 @@ class Trainer:
             config, self._device, rank=group.rank, world_size=group.world_size
         )
         self._raw = features
-        self._plain = self._prepare_inputs()
-        self._inputs: TrainingInputs | SmoothedInputs = self._plain
+        self._neighbors = neighbors
+        self._inputs = self._prepare_inputs()
+        pairs = neighbors[:, : config.n_neighbors]
         if config.smoothing:
-            self._inputs, neighbors = self._smooth(neighbors)
+            pairs = self._smoothed_pairs(neighbors)
         self._objective = make_objective(config)
 
         generator = torch.Generator().manual_seed(config.seed)
         self._head_groups = self._new_head_groups(generator)
         self._pool = HeadThreadPool(len(self._head_groups), self._device)
-        self._pairs = neighbors if config.smoothing else neighbors[:, : config.n_neighbors]
-        self._sampler = PairSampler(self._pairs, config.batch_size, generator, self._device)
+        self._pairs = pairs
+        self._sampler = PairSampler(pairs, config.batch_size, generator, self._device)
         self._convergence = ConvergenceMonitor(self._inputs, config.n_heads)
         window = max(_MIN_LOSS_WINDOW, -(-features.shape[0] // config.batch_size))
         n_local = self._partition.heads_per_rank[group.rank]
@@ -160,15 +162,14 @@ class Trainer:
             return self.model(best)
         from temi.training.consensus import find_consensus  # loads scikit-learn, a second
 
-        sample = self._probabilities(self._spread(CONSENSUS_ROWS))
+        kept = choose_heads(self._modularity())
+        sample = self._probabilities(self._spread(CONSENSUS_ROWS))[kept]
         consensus = find_consensus(sample, self.config.seed)
         self.agreement = consensus.agreement
-        return self._distill(consensus.probabilities)
+        return self._distill(lambda heads: consensus.probabilities(heads[kept]))
 
     def model(self, head: int) -> ClusterModel:
         """Return one teacher head as a model on raw features."""
-        if self.config.smoothing:
-            return self._distill(lambda heads: heads[head])
         owner, group, index = self._partition.locate(head)
         arrays: dict[str, npt.NDArray[np.float32]] = {}
         if owner == self._group.rank:
@@ -212,9 +213,7 @@ class Trainer:
         local_rows = self._partition.local_rows
         self._losses = local_rows(state["losses"].T).T.to(self._device, copy=True)
         # The stored standardization, not a new one: another BLAS may round it differently.
-        self._plain = TrainingInputs.from_tensors(self._raw, state, self._device)
-        if not self.config.smoothing:
-            self._inputs = self._plain
+        self._inputs = TrainingInputs.from_tensors(self._raw, state, self._device)
         self._convergence = ConvergenceMonitor(self._inputs, self.config.n_heads)
         heads = {name: local_rows(full) for name, full in sub_state(state, "heads").items()}
         load_states(self._head_groups, heads, self._step)
@@ -269,21 +268,14 @@ class Trainer:
         fitted = fit_inputs(self._raw, self.config.projection_dim) if self._group.rank == 0 else {}
         return TrainingInputs.from_tensors(self._raw, self._group.broadcast(fitted), self._device)
 
-    def _smooth(
-        self, neighbors: npt.NDArray[np.integer]
-    ) -> tuple[SmoothedInputs, npt.NDArray[np.int64]]:
-        """Return the smoothed rows and their pairs, which process 0 computes."""
+    def _smoothed_pairs(self, neighbors: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+        """Return the neighbors by smoothed rows, which process 0 computes."""
         assert self.config.n_neighbors is not None
         found: dict[str, Tensor] = {}
         if self._group.rank == 0:
-            smoothed = smooth(self._raw, neighbors, self.config.n_neighbors)
-            found = {
-                "rows": torch.from_numpy(smoothed.rows),
-                "pairs": torch.from_numpy(smoothed.pairs),
-            }
-        received = self._group.broadcast(found)
-        rows = SmoothedInputs(received["rows"].to(self._device))
-        return rows, received["pairs"].numpy()
+            pairs = smoothed_pairs(self._raw, neighbors, self.config.n_neighbors)
+            found = {"pairs": torch.from_numpy(pairs)}
+        return self._group.broadcast(found)["pairs"].numpy()
 
     @torch.no_grad()
     def _probabilities(self, ids: Tensor) -> npt.NDArray[np.float32]:
@@ -295,6 +287,17 @@ class Trainer:
             found = torch.cat(local).cpu()  # (h, b, C)
             blocks.append(self._group.all_gather_on_cpu(found, self._partition.heads_per_rank))
         return torch.cat(blocks, dim=1).numpy()
+
+    def _modularity(self) -> npt.NDArray[np.float64]:
+        """Return how well the clusters of each head follow the graph of neighbors: (H,)."""
+        images = self._spread(JUDGED_IMAGES).numpy()
+        near = np.asarray(self._neighbors[images, :GRAPH_NEIGHBORS], dtype=np.int64)  # (n, k)
+        ids, places = np.unique(np.concatenate([images, near.ravel()]), return_inverse=True)
+        blocks = torch.split(torch.from_numpy(np.maximum(ids, 0)), _ROWS_AT_A_TIME)
+        found = [self._probabilities(block).argmax(axis=2) for block in blocks]
+        clusters = np.concatenate(found, axis=1)[:, places]  # (H, n + n * k)
+        first, second = clusters[:, : len(images)], clusters[:, len(images) :]
+        return edge_modularity(first, second.reshape(-1, *near.shape), near >= 0)
 
     def _spread(self, count: int) -> Tensor:
         """Return at most ``count`` ids, evenly over the set."""
@@ -329,7 +332,7 @@ class Trainer:
         tensors: dict[str, Tensor] = {}
         if self._group.rank == 0:
             targets = torch.from_numpy(make_targets())
-            head = distill(self._plain.rows(ids), targets.to(self._device), self.config)
+            head = distill(self._inputs.rows(ids), targets.to(self._device), self.config)
             arrays = self._to_model(head, 0).tensors()
             tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         received = self._group.broadcast(tensors)
@@ -338,7 +341,7 @@ class Trainer:
         )
 
     def _to_model(self, heads: Heads, head: int) -> ClusterModel:
-        plain = self._plain
+        plain = self._inputs
         return heads.to_model(head, plain.standardizer, plain.directions, self.config.temperature)
 
     def _new_head_groups(self, generator: torch.Generator) -> list[HeadGroup]:
@@ -362,7 +365,7 @@ class Trainer:
 
     def _common_state(self) -> dict[str, Tensor]:
         """Return the tensors that are the same in all processes."""
-        state = self._plain.tensors()
+        state = self._inputs.tensors()
         state |= {f"sampler.{name}": tensor for name, tensor in self._sampler.state().items()}
         convergence = self._convergence.state()
         state |= {f"convergence.{name}": tensor for name, tensor in convergence.items()}

@@ -77,7 +77,7 @@ def test_the_papers_recipe() -> None:
     assert (config.n_heads, config.n_neighbors, config.batch_size) == (50, 50, 512)
     assert config.steps == 19532  # 200 epochs
     assert (config.learning_rate, config.teacher_momentum) == (1e-4, 0.996)
-    assert config.projection_dim is None
+    assert (config.projection_dim, config.n_teams) == (None, 1)
     assert not config.early_stop
 
 
@@ -96,7 +96,7 @@ def test_resolved_settings_are_usable(n_images: int, n_clusters: int) -> None:
     assert config.n_neighbors is not None
     assert config.steps is not None
     assert config.warmup_steps is not None
-    assert 1 <= config.n_neighbors <= min(100, n_images - 1)
+    assert 1 <= config.n_neighbors <= min(200, n_images - 1)
     assert config.warmup_steps <= config.steps / 10
     assert config.resolve(n_images) == config
 
@@ -104,6 +104,7 @@ def test_resolved_settings_are_usable(n_images: int, n_clusters: int) -> None:
 def test_given_settings_are_kept() -> None:
     config = TrainConfig(
         n_clusters=3,
+        n_teams=4,
         n_neighbors=7,
         batch_size=20,
         steps=55,
@@ -116,3 +117,17 @@ def test_given_settings_are_kept() -> None:
     )
 
     assert config.resolve(1000) == config
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_teams"),
+    [
+        ({}, 2),
+        ({"n_heads": 5}, 1),
+        ({"n_heads": 24}, 3),
+        ({"n_heads": 2, "n_teams": 3}, 2),  # never more than there are heads
+        ({"select": "lowest_loss"}, 1),  # as in the paper, all heads share the weights of pairs
+    ],
+)
+def test_heads_train_in_teams_of_eight(settings: dict[str, Any], n_teams: int) -> None:
+    assert TrainConfig(n_clusters=3, **settings).resolve(1000).n_teams == n_teams

@@ -30,7 +30,9 @@ class Objective(Protocol):
 def make_objective(config: TrainConfig) -> Objective:
     if config.objective == "scan":
         return Scan(entropy_weight=config.scan_entropy_weight)
-    return {"pmi": Pmi, "wpmi": Wpmi, "temi": Temi}[config.objective](beta=config.beta)
+    if config.objective == "temi":
+        return Temi(beta=config.beta, n_teams=config.n_teams or 1)
+    return {"pmi": Pmi, "wpmi": Wpmi}[config.objective](beta=config.beta)
 
 
 __all__ = ["Objective", "Pmi", "Scan", "Temi", "Wpmi", "make_objective"]

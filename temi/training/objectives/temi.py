@@ -37,10 +37,13 @@ class Wpmi(Pmi):
 
 @dataclass(frozen=True, kw_only=True)
 class Temi(Pmi):
-    """TEMI: all heads use the mean weight of all teachers."""
+    """TEMI: all heads of a team use the mean weight of its teachers."""
+
+    n_teams: int = 1
 
     def pair_weights(self, own_weights: Tensor) -> Tensor:
-        return own_weights.mean(dim=0, keepdim=True).expand_as(own_weights)
+        teams = own_weights.tensor_split(self.n_teams)
+        return torch.cat([team.mean(dim=0, keepdim=True).expand_as(team) for team in teams])
 
 
 def pair_loss(

@@ -55,5 +55,5 @@ def test_larger_settings_need_more_memory(more: dict[str, Any]) -> None:
 
 
 def test_rows_beyond_a_fixed_size_are_not_kept() -> None:
-    kept = RESIDENT_BYTES // (4 * 256)
+    kept = RESIDENT_BYTES // (4 * 128)
     assert total(kept + 1) < total(kept)

@@ -6,7 +6,7 @@ import pytest
 from temi.analysis.pairs import neighbor_precision
 from temi.errors import TemiError
 from temi.neighbors.search import mine_neighbors
-from temi.training.smoothing import diffuse, smooth
+from temi.training.smoothing import diffuse, smooth, smoothed_pairs
 from tests.temi.conftest import Mixture
 
 
@@ -14,23 +14,22 @@ def test_smoothed_neighbors_are_of_the_same_group_more_often(mixture: Mixture) -
     features, groups = mixture(300, n_groups=4, spread=1.2)
     neighbors = mine_neighbors(features, 20).ids
 
-    smoothed = smooth(features, neighbors, 20)
+    pairs = smoothed_pairs(features, neighbors, 20)
 
     labels = list(groups)
     plain = neighbor_precision(neighbors, labels).mean
-    found = neighbor_precision(smoothed.pairs, labels).mean
+    found = neighbor_precision(pairs, labels).mean
     assert plain is not None
     assert found is not None
     assert found > plain + 0.05
 
 
-def test_rows_have_the_size_of_standardized_features(mixture: Mixture) -> None:
+def test_rows_have_length_one_for_features_of_any_size(mixture: Mixture) -> None:
     features, _ = mixture(100, n_groups=3, dim=12)
-    smoothed = smooth(1000 * features, mine_neighbors(features, 10).ids, 15)
+    rows = smooth(1000 * features, mine_neighbors(features, 10).ids)
 
-    assert smoothed.rows.shape == (100, 12)
-    assert smoothed.pairs.shape == (100, 15)
-    np.testing.assert_allclose(np.linalg.norm(smoothed.rows, axis=1), np.sqrt(12), rtol=1e-5)
+    assert rows.shape == (100, 12)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
 
 
 def test_an_image_without_neighbors_keeps_its_row() -> None:
@@ -47,11 +46,10 @@ def test_an_image_without_neighbors_keeps_its_row() -> None:
 
 def test_equal_and_constant_features_give_finite_rows() -> None:
     for features in (np.ones((20, 8), np.float32), np.zeros((20, 8), np.float32)):
-        smoothed = smooth(features, mine_neighbors(features, 5).ids, 5)
-        assert np.isfinite(smoothed.rows).all()
+        assert np.isfinite(smooth(features, mine_neighbors(features, 5).ids)).all()
 
 
 def test_ids_that_are_no_rows_are_refused() -> None:
     features = np.random.default_rng(0).normal(size=(10, 4)).astype(np.float32)
     with pytest.raises(TemiError, match="neighbors must be row ids"):
-        smooth(features, np.full((10, 3), 10), 3)
+        smooth(features, np.full((10, 3), 10))

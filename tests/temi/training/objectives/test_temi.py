@@ -77,6 +77,14 @@ def test_every_head_gets_the_mean_weight_of_all_heads() -> None:
     torch.testing.assert_close(weights, torch.tensor([[0.3, 0.5], [0.3, 0.5]]))
 
 
+def test_a_head_gets_the_mean_weight_of_its_team() -> None:
+    own = torch.tensor([[0.2], [0.4], [0.9]])
+
+    weights = Temi(beta=0.6, n_teams=2).pair_weights(own)
+
+    torch.testing.assert_close(weights, torch.tensor([[0.3], [0.3], [0.9]]))
+
+
 def test_temi_with_one_head_equals_wpmi() -> None:
     student, teacher = logits(1, 1, 8, 5), logits(2, 1, 8, 5)
     occupancy = log_probs(logits(3, 1, 5))
