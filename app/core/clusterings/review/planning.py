@@ -133,8 +133,8 @@ def _needed_samples(cases: Floats, min_purity: float, confidence: float) -> Floa
         found = sampled_wrong + rate * more
         high = most_wrong(unreviewed - more, sampled + more, found, confidence)
         allowed = (1 - min_purity) * (size - rate * more) + ROUNDING * size
-        found: npt.NDArray[np.bool_] = wrong + high <= allowed
-        return found
+        enough: npt.NDArray[np.bool_] = wrong + high <= allowed
+        return enough
 
     low, high = np.zeros_like(unreviewed), unreviewed.copy()
     high = np.where(proven(low), 0.0, high)
