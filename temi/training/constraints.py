@@ -66,10 +66,10 @@ class Constraints:
         probabilities[refused] = 0.0
         probabilities[known] = 0.0
         probabilities[known, labels[known]] = 1.0
-        for rest in (refused, ([], [])):  # all evidence was for refused clusters, or all were
-            empty = probabilities.sum(axis=1) == 0
-            probabilities[empty] = 1.0
-            probabilities[rest] = np.where(empty[rest[0]], 0.0, probabilities[rest])
+        empty = probabilities.sum(axis=1) == 0  # all evidence was for refused clusters
+        probabilities[empty] = 1.0
+        probabilities[refused] = np.where(empty[refused[0]], 0.0, probabilities[refused])
+        probabilities[probabilities.sum(axis=1) == 0] = 1.0  # all clusters were refused
         probabilities /= probabilities.sum(axis=1, keepdims=True)
 
 
