@@ -62,13 +62,15 @@ class Constraints:
         known = np.flatnonzero(labels >= 0)
         place = np.searchsorted(ids, self.refused[:, 0])
         found = np.flatnonzero(ids[np.minimum(place, len(ids) - 1)] == self.refused[:, 0])
-        probabilities[place[found], self.refused[found, 1]] = 0.0
+        refused = place[found], self.refused[found, 1]
+        probabilities[refused] = 0.0
         probabilities[known] = 0.0
         probabilities[known, labels[known]] = 1.0
-        totals = probabilities.sum(axis=1, keepdims=True)
-        # An image to which all clusters were refused could be in any of them.
-        np.divide(probabilities, totals, out=probabilities, where=totals > 0)
-        probabilities[totals[:, 0] == 0] = 1.0 / probabilities.shape[1]
+        empty = probabilities.sum(axis=1) == 0  # all evidence was for refused clusters
+        probabilities[empty] = 1.0
+        probabilities[refused] = np.where(empty[refused[0]], 0.0, probabilities[refused])
+        probabilities[probabilities.sum(axis=1) == 0] = 1.0  # all clusters were refused
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
 
 
 def _check(name: str, values: npt.NDArray[np.integer], count: int, allowed: range) -> None:
