@@ -8,6 +8,7 @@ import structlog
 import typer
 from rich.console import Console
 
+from app.cli.errors import FAILED, print_error
 from app.cli.exposure import check_exposure
 from app.core.platform import tracing
 from app.core.platform.processes import restrict_new_files, restricted_files
@@ -82,11 +83,17 @@ def _check_tracing(settings: Settings) -> None:
 
 def _upgrade(settings: Settings) -> None:
     from app.core.platform.db import Database
+    from app.core.platform.errors import DatabaseNewer
     from app.core.platform.migrations import upgrade
 
     db = Database(settings.sqlalchemy_url)
-    upgrade(db)
-    db.dispose()
+    try:
+        upgrade(db)
+    except DatabaseNewer as error:
+        print_error(error.detail)
+        raise typer.Exit(FAILED) from error
+    finally:
+        db.dispose()
 
 
 def _settings(host: str | None, port: int | None) -> Settings:

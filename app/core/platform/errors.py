@@ -289,6 +289,12 @@ class BackupInvalid(ServiceError):
     code = "backup_invalid"
 
 
+class DatabaseNewer(ServiceError):
+    """The tables were upgraded by a later release."""
+
+    code = "database_newer"
+
+
 class NotEmpty(Conflict):
     """The instance has rows; a backup is restored only into an empty one."""
 

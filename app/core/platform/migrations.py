@@ -12,6 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from app.core.platform.db import Database
+from app.core.platform.errors import DatabaseNewer
 
 _SCRIPTS = Path(__file__).parents[3] / "migrations"
 _MIGRATION_SECONDS = 24 * 3600.0
@@ -19,7 +20,15 @@ _LOCK_MS = 10_000
 
 
 def upgrade(db: Database, revision: str = "head") -> None:
+    """Raises DatabaseNewer if a later release has upgraded the tables."""
     with _connection(db) as connection:
+        found = current_revision(connection)
+        if found is not None and not is_ancestor(found):
+            raise DatabaseNewer(
+                f"The tables of the database have revision {found}, which this release does not "
+                "know: a later one has upgraded them. Install that release, or restore a backup "
+                "that was made before into an empty database."
+            )
         command.upgrade(_config(connection), revision)
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect
+from sqlalchemy import inspect, text
 
 from app.core.platform.db import Database
-from app.core.platform.migrations import downgrade, is_current, upgrade
+from app.core.platform.errors import DatabaseNewer
+from app.core.platform.migrations import current_revision, downgrade, is_current, upgrade
 from app.core.platform.tables import Base
 
 
@@ -33,6 +34,18 @@ def _differences(db: Database) -> list[object]:
     with db.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         return list(compare_metadata(context, Base.metadata))
+
+
+def test_tables_of_a_later_release_are_not_touched(empty: Database) -> None:
+    upgrade(empty)
+    with empty.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+
+    with pytest.raises(DatabaseNewer, match="9999"):
+        upgrade(empty)
+
+    with empty.engine.connect() as connection:
+        assert current_revision(connection) == "9999"
 
 
 def test_upgrade_gives_the_tables(empty: Database) -> None:
