@@ -302,7 +302,7 @@ def test_another_dataset_and_no_answers_are_refused(runtime: Runtime, claimed: C
     source = trained(runtime, claimed)
     other = add_dataset(runtime, PICTURES[:6])
 
-    with pytest.raises(InvalidRequest, match="nobody has reviewed"):
+    with pytest.raises(InvalidRequest, match="nothing to learn from"):
         cluster_job(runtime, source.dataset_id, learn_from=source.id)
     edit(runtime, source, Exclude(image_ids=images(runtime, source.dataset_id)[:1]))
     with pytest.raises(InvalidRequest, match="is a clustering of"):

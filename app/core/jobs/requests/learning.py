@@ -64,8 +64,8 @@ def find_source(
     if not has_answers(session, clustering_id) or not kept:
         raise InvalidRequest.field(
             _FIELD,
-            f"nobody has reviewed {clustering_id}, or moved, merged, split or excluded any of its "
-            "images: there is nothing to learn from",
+            f"{clustering_id} has nothing to learn from: review some of its images first, or move, "
+            "merge, split or exclude some",
         )
     return LearningSource(clustering=clustering, cluster_ids=kept)
 
