@@ -1,5 +1,5 @@
-"""Answers about an earlier clustering that hold for a new one: they are not asked for again, and the
-next training learns from them, too."""
+"""Answers about an earlier clustering that hold for a new one: they are not asked for again, and
+the next training learns from them, too."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
