@@ -20,6 +20,7 @@ from app.core.platform.settings import Settings, get_settings
 from temi import TemiError, TrainConfig, Trainer, embed_images, load_backbone, mine_neighbors
 from temi.analysis.cluster_count import estimate_cluster_count
 from temi.backbones.auto import AUTO
+from temi.calibration import fit_without_labels
 from temi.config import AUTO_CLUSTERS
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _STEPS_PER_UPDATE = 20
 _SHOWN_REJECTS = 20
 
 Features = npt.NDArray[np.float32]
+Neighbors = npt.NDArray[np.integer]
 
 
 def cluster_images(
@@ -51,14 +53,14 @@ def cluster_images(
         with StageProgress() as progress:
             features = _embed(backbone, images, get_settings(), progress)
             config = TrainConfig.for_recipe(**_count(features, settings, progress))
-            trainer = _train(features, config, get_settings(), progress)
+            trainer, neighbors = _train(features, config, get_settings(), progress)
     except (TemiError, ServiceError) as error:
         if images is not None:
             _list_rejected(images)
         print_error(str(error))
         raise typer.Exit(FAILED) from error
     probabilities = trainer.finish().predict_proba(features)  # (N, C)
-    _report(name, images, features, probabilities, config, out)
+    _report(name, images, features, neighbors, probabilities, config, out)
     if not trainer.settled:
         notices.print(
             f"[yellow]Not settled:[/] the assignments still changed when training ended after "
@@ -71,12 +73,14 @@ def _report(
     name: str,
     images: LocalImages,
     features: Features,
+    neighbors: Neighbors,
     probabilities: Features,
     config: TrainConfig,
     out: Path,
 ) -> None:
     cluster_ids = probabilities.argmax(1)  # (N,)
-    confidence = probabilities.max(1)  # (N,)
+    highest = probabilities.max(1)  # (N,)
+    confidence = fit_without_labels(highest, cluster_ids, neighbors).apply(highest)
     members = images.readable
     names = [member.name for member in members]
     rows = zip(names, cluster_ids.tolist(), confidence.tolist(), strict=True)
@@ -129,7 +133,8 @@ def _count(
 
 def _train(
     features: Features, config: TrainConfig, settings: Settings, progress: StageProgress
-) -> Trainer:
+) -> tuple[Trainer, Neighbors]:
+    """Returns the trained heads and the neighbors of each image."""
     config = config.resolve(len(features))
     assert config.n_neighbors is not None  # resolved
     neighbors = mine_neighbors(
@@ -142,7 +147,7 @@ def _train(
     while not trainer.done:
         trainer.run(_STEPS_PER_UPDATE)
         progress.update("train", trainer.step, trainer.total_steps)
-    return trainer
+    return trainer, neighbors.ids
 
 
 def _print_clusters(
@@ -150,7 +155,7 @@ def _print_clusters(
     n_clusters: int,
     names: list[str],
     cluster_ids: npt.NDArray[np.int64],
-    confidence: Features,
+    confidence: npt.NDArray[np.float64],
 ) -> None:
     rows = []
     for cluster_id in range(n_clusters):

@@ -106,8 +106,9 @@ def _embed(
     source = enumerate(images)
     size = batch_size or default_batch(backbone.device_type)
     waiting: deque[Future[tuple[npt.NDArray[Any], _Failures]]] = deque()
-    # Several images are resized at once, each on one core.
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads, "embed") as pool:
+    # Several images are resized at once, each on one core; some libraries limit each thread.
+    one_core = partial(threadpool_limits, 1, "blas")
+    with one_core(), ThreadPoolExecutor(threads, "embed", initializer=one_core) as pool:
         try:
             while True:
                 while len(waiting) < 2 * threads and (group := list(islice(source, size))):

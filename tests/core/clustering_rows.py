@@ -168,7 +168,9 @@ def clusters(runtime: Runtime, stored: Stored) -> dict[int, tuple[str, bool]]:
     where = places(runtime, stored)
     with runtime.db.read() as session:
         rows = session.scalars(
-            select(Cluster).where(Cluster.clustering_id == stored.clustering_id)
+            select(Cluster)
+            .where(Cluster.clustering_id == stored.clustering_id)
+            .order_by(Cluster.cluster_id)
         ).all()
         for row in rows:
             members = sum(place == row.cluster_id for place in where.values())

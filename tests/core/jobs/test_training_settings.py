@@ -20,6 +20,7 @@ from temi.finetune.config import FinetuneConfig
 
 TRAINING = {field.name: field for field in fields(TrainConfig)}
 NOT_IN_REQUESTS = {  # chosen by the recipe or for the size of the dataset
+    "n_teams",
     "scan_entropy_weight",
     "smoothing",
     "temperature",

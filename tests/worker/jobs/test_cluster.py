@@ -10,6 +10,7 @@ from sqlalchemy import select
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.tables import Cluster, Job
 from app.core.runtime import Runtime
+from temi.analysis import cluster_count
 from tests.conftest import MakeSettings
 from tests.worker.conftest import Claimed
 from tests.worker.job_steps import (
@@ -26,7 +27,7 @@ from tests.worker.job_steps import (
 from tests.worker.tiny import add_dataset
 from worker.jobs import cluster
 from worker.jobs.cluster import run_cluster
-from worker.stages import counting, curves
+from worker.stages import curves
 from worker.stages import resumable as resume
 
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -76,7 +77,7 @@ def test_a_found_number_survives_a_crash(
         patched.setattr(cluster, "mine_pairs", crash)
         with pytest.raises(KeyboardInterrupt):
             run_cluster(context)
-    monkeypatch.setattr(counting, "estimate_cluster_count", crash)  # it is not called again
+    monkeypatch.setattr(cluster_count, "estimate_cluster_count", crash)  # it is not called again
 
     run_cluster(replace(context, job=reload(runtime, job)))
 

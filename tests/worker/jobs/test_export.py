@@ -85,6 +85,7 @@ def test_every_format(any_runtime: Runtime, claimed: Claimed, format_: str) -> N
         "image_count": 5,
         "bytes": len(data),
         "revision": 3,
+        "left_out": 0,
     }
     assert (finished.stage, finished.completed, finished.total) == ("export", 6, 6)
     assert "export" in finished.timings
@@ -105,6 +106,7 @@ def test_an_old_revision_with_filters(runtime: Runtime, claimed: Claimed) -> Non
     assert made.filters == {
         "cluster_ids": [1],
         "min_probability": 0.6,
+        "min_purity": None,
         "include_excluded": False,
     }
 

@@ -71,7 +71,12 @@ def test_a_new_version_has_its_own_backbone(
 
     result, version = result_of(runtime, job), version_of(runtime, job)
     assert result["model"] == {"name": "colors", "version": 2}
-    assert set(version.files) == {"model.safetensors", "backbone.safetensors", "manifest.json"}
+    assert set(version.files) == {
+        "model.safetensors",
+        "backbone.safetensors",
+        "novelty.safetensors",
+        "manifest.json",
+    }
     assert version.manifest["finetuned_from"] == {"name": "colors", "version": 1}
     assert version.manifest["backbone"] == "tiny"
     first = version_of(runtime, trained)
