@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 
 from benchmarks.rivals.base import Features, Fitted, Labels
 from temi.standardize import Standardizer, fit_standardizer
-from temi.training.projection import principal_directions
+from temi.training.inputs import find_directions
 
 PROJECTION_DIM = 256
 
@@ -24,10 +24,8 @@ class UnitSpace:
     @classmethod
     def fit(cls, features: Features) -> "UnitSpace":
         standardizer = fit_standardizer(features)
-        if features.shape[1] <= PROJECTION_DIM:
-            return cls(standardizer=standardizer, directions=None)
-        directions = principal_directions(features, standardizer, PROJECTION_DIM)
-        return cls(standardizer=standardizer, directions=torch.from_numpy(directions))
+        directions = find_directions(features, standardizer, PROJECTION_DIM)
+        return cls(standardizer=standardizer, directions=directions)
 
     def rows(self, features: Features) -> Tensor:
         rows = torch.from_numpy(self.standardizer.apply(features))  # (N, D)

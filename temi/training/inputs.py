@@ -1,4 +1,4 @@
-"""The inputs of the heads: standardized features, or mildly whitened principal directions.
+"""The inputs of the heads: standardized features, optionally projected to principal directions.
 
 If all rows fit in memory, they are transformed once. Otherwise they are read (from a memory map)
 and transformed for each batch, which costs a few percent of a step.
@@ -15,7 +15,7 @@ from torch import Tensor
 from temi.errors import TemiError
 from temi.standardize import Standardizer, chunks, fit_standardizer
 from temi.training.memory import RESIDENT_BYTES
-from temi.training.projection import whitened_directions
+from temi.training.projection import principal_directions
 
 _TENSORS = ("mean", "std", "directions")
 
@@ -75,21 +75,23 @@ class TrainingInputs:
 
 
 def fit_inputs(features: npt.NDArray[np.floating], projection_dim: int | None) -> dict[str, Tensor]:
-    """Compute the standardization, or the center and the projection, from all rows.
-
-    With at most ``projection_dim`` dimensions there is no projection.
-    """
+    """Compute the standardization and projection from all rows."""
     standardizer = fit_standardizer(features)
     if not np.isfinite(standardizer.mean).all():
         raise TemiError("features contain NaN or infinity")
-    if projection_dim is None or projection_dim >= features.shape[1]:
-        return _as_tensors(standardizer, None)
-    centered = Standardizer(mean=standardizer.mean, std=np.ones_like(standardizer.mean))
-    directions = whitened_directions(features, centered, projection_dim)
-    return _as_tensors(centered, torch.from_numpy(directions))
+    return _as_tensors(standardizer, find_directions(features, standardizer, projection_dim))
 
 
 def _as_tensors(standardizer: Standardizer, directions: Tensor | None) -> dict[str, Tensor]:
     tensors = [torch.from_numpy(standardizer.mean), torch.from_numpy(standardizer.std), directions]
     named = zip(_TENSORS, tensors, strict=True)
     return {name: tensor for name, tensor in named if tensor is not None}
+
+
+def find_directions(
+    features: npt.NDArray[np.floating], standardizer: Standardizer, projection_dim: int | None
+) -> Tensor | None:
+    """Return the principal directions (D, P), or None if the features have at most P dimensions."""
+    if projection_dim is None or projection_dim >= features.shape[1]:
+        return None
+    return torch.from_numpy(principal_directions(features, standardizer, projection_dim))

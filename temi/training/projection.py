@@ -15,36 +15,13 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from temi.cores import core_count
 from temi.standardize import Standardizer, chunks
 
-_WHITENING = 0.25  # 0 keeps the variances of the directions, 1 makes them equal
-
 Matrix = npt.NDArray[np.float64]
 
 
 def principal_directions(
     features: npt.NDArray[np.floating], standardizer: Standardizer, n_directions: int
 ) -> npt.NDArray[np.float32]:
-    """Return the orthonormal directions of largest variance of standardized features: (D, P)."""
-    return _as_float32(_find_directions(features, standardizer, n_directions)[0])
-
-
-def whitened_directions(
-    features: npt.NDArray[np.floating], centered: Standardizer, n_directions: int
-) -> npt.NDArray[np.float32]:
-    """Return the directions of largest variance, scaled so that these variances differ less, and
-    that the projected features have a mean square of one: (D, P)."""
-    directions, spread = _find_directions(features, centered, n_directions)
-    largest = float(spread.max()) or 1.0
-    # Directions without variance hold only rounding errors.
-    scale = np.where(spread > 1e-6 * largest, np.maximum(spread / largest, 1e-6), np.inf)
-    scale **= -_WHITENING
-    mean_square = float(np.square(spread * scale).mean())
-    return _as_float32(directions * (scale / (np.sqrt(mean_square) or 1.0)))
-
-
-def _find_directions(
-    features: npt.NDArray[np.floating], standardizer: Standardizer, n_directions: int
-) -> tuple[Matrix, Matrix]:
-    """Return the directions (D, P), and the root mean square of the features along them (P,).
+    """Return the orthonormal directions of largest variance of the standardized features: (D, P).
 
     Every product uses one core and the signs are fixed: a product on several cores rounds
     differently, and a flipped direction changes the initial heads.
@@ -54,15 +31,10 @@ def _find_directions(
     with threadpool_limits(limits=1, user_api="blas"):
         for block in _covariances(features, standardizer):
             covariance += block
-        values, directions = np.linalg.eigh(covariance)  # ascending
+        _, directions = np.linalg.eigh(covariance)  # ascending
     directions = directions[:, ::-1][:, :n_directions]
-    spread = np.sqrt(np.maximum(values[::-1][:n_directions], 0) / features.shape[0])
     largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[None], axis=0)
-    return directions * np.sign(largest), spread
-
-
-def _as_float32(matrix: Matrix) -> npt.NDArray[np.float32]:
-    return np.ascontiguousarray(matrix, dtype=np.float32)
+    return np.ascontiguousarray(directions * np.sign(largest), dtype=np.float32)
 
 
 def _covariances(

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from temi.neighbors.search import mine_neighbors
 from temi.standardize import Standardizer, chunks, fit_standardizer
-from temi.training.projection import whitened_directions
+from temi.training.projection import principal_directions
 from temi.training.sampling import count_neighbors
 
 # Chosen on five sets of photos (docs/quality.md).
@@ -20,6 +20,7 @@ GRAPH_NEIGHBORS = 10  # edges of an image in the graph
 STEPS = 5  # a row becomes a mean over images up to this many edges away
 SHARE = 0.8  # of the neighbors in the mean of a step; the rest is the image itself
 _DIRECTIONS = 256
+_WHITENING = 0.25  # 0 keeps the variance of a direction, 1 makes all variances equal
 _COLUMNS = 32  # smoothed at a time, to bound the memory of the copies
 
 Rows = npt.NDArray[np.float32]
@@ -77,11 +78,16 @@ def _whiten(features: npt.NDArray[np.floating]) -> Rows:
     """Center, keep the directions of largest variance, and reduce the differences in variance."""
     mean = fit_standardizer(features).mean
     centered = Standardizer(mean=mean, std=np.ones_like(mean))
-    directions = whitened_directions(features, centered, min(_DIRECTIONS, features.shape[1]))
+    directions = principal_directions(features, centered, min(_DIRECTIONS, features.shape[1]))
     rows = np.empty((len(features), directions.shape[1]), dtype=np.float32)
     with threadpool_limits(limits=1, user_api="blas"):  # on several cores, it rounds differently
         for block in chunks(len(features)):
             rows[block] = centered.apply(features[block]) @ directions
+    spread = np.sqrt(np.square(rows, dtype=np.float64).mean(axis=0))  # of each direction
+    largest = float(spread.max()) or 1.0
+    # Directions without variance hold only rounding errors.
+    scale = np.where(spread > 1e-6 * largest, np.maximum(spread / largest, 1e-6), np.inf)
+    rows *= (scale**-_WHITENING).astype(np.float32)
     return rows
 
 

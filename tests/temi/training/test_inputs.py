@@ -6,7 +6,7 @@ import torch
 
 from temi.standardize import fit_standardizer
 from temi.training import inputs
-from temi.training.inputs import TrainingInputs, fit_inputs
+from temi.training.inputs import TrainingInputs, find_directions
 
 CPU = torch.device("cpu")
 
@@ -24,10 +24,13 @@ def test_rows_of_a_memory_map_equal_rows_kept_in_memory(
     projection_dim: int | None,
 ) -> None:
     np.save(tmp_path / "f.npy", features)
-    fitted = fit_inputs(features, projection_dim)
-    kept = TrainingInputs.from_tensors(features, fitted, CPU)
+    standardizer = fit_standardizer(features)
+    directions = find_directions(features, standardizer, projection_dim)
+    kept = TrainingInputs(features, standardizer, directions, CPU)
     monkeypatch.setattr(inputs, "RESIDENT_BYTES", 0)
-    mapped = TrainingInputs.from_tensors(np.load(tmp_path / "f.npy", mmap_mode="r"), fitted, CPU)
+    mapped = TrainingInputs(
+        np.load(tmp_path / "f.npy", mmap_mode="r"), standardizer, directions, CPU
+    )
     ids = torch.tensor([4, 4, 0, 49])
 
     assert not mapped._fits
@@ -47,18 +50,4 @@ def test_rows_are_standardized(
 def test_no_projection_if_the_features_have_fewer_dimensions(
     features: np.ndarray[tuple[int, int], np.dtype[np.float32]],
 ) -> None:
-    assert "directions" not in fit_inputs(features, 8)
-
-
-def test_projected_rows_are_centered_and_mildly_whitened(
-    features: np.ndarray[tuple[int, int], np.dtype[np.float32]],
-) -> None:
-    scaled = features * np.array([16, 4, 1, 1, 1, 1, 1, 0], dtype=np.float32)
-    fitted = fit_inputs(scaled, 3)
-    rows = TrainingInputs.from_tensors(scaled, fitted, CPU).rows(torch.arange(50)).numpy()
-
-    np.testing.assert_allclose(rows.mean(axis=0), np.zeros(3), atol=1e-5)
-    assert np.square(rows).mean() == pytest.approx(1, rel=1e-4)
-    spread = rows.std(axis=0)
-    plain = np.sqrt(np.linalg.eigvalsh(np.cov(scaled.T, bias=True))[::-1][:3])
-    np.testing.assert_allclose(spread / spread[0], (plain / plain[0]) ** 0.75, rtol=1e-4)
+    assert find_directions(features, fit_standardizer(features), 8) is None
