@@ -164,6 +164,8 @@ def test_two_groups_are_compared_and_merged(
     page = visits.open(edited.view("/compare?a=0&b=1"))
     expect(page.get_by_role("heading", name="Are these the same?")).to_be_visible()
     expect(page.get_by_role("listbox")).to_have_count(2)
+    for shown in page.get_by_role("listbox").all():  # a request for a merged group would be refused
+        expect(shown.get_by_role("option").first).to_be_visible()
     page.get_by_role("button", name=re.compile("^Yes, merge")).click()
     total = before["cluster 0"] + before["cluster 1"]
     wait_until(lambda: total in sizes(api, edited).values(), pause=0.2)

@@ -34,6 +34,7 @@ export class PhotoList<T extends PhotoItem> {
   private old = new Map<number, T[]>();
   private requested = new Set<number>();
   private generation = 0;
+  private loading: Promise<void> = Promise.resolve();
   /** Grows after a fast scroll: what is in view then asks again for its pages. */
   private asked = $state(0);
   private again: ReturnType<typeof setTimeout> | undefined;
@@ -52,7 +53,11 @@ export class PhotoList<T extends PhotoItem> {
   readonly count = $derived(Math.max(0, this.total - this.gone.length));
 
   /** Reads the list anew; the photos that are shown stay until the new ones are there. */
-  async load(): Promise<void> {
+  load(): Promise<void> {
+    return (this.loading = this.read());
+  }
+
+  private async read(): Promise<void> {
     const generation = ++this.generation;
     try {
       const found = await this.readCursors();
@@ -97,10 +102,20 @@ export class PhotoList<T extends PhotoItem> {
     const rows = new Map<number, T[]>();
     for (let start = 0; start < pages.length; start += AT_ONCE) {
       const some = pages.slice(start, start + AT_ONCE);
-      await Promise.all(some.map((page) => this.want(page)));
-      for (const page of some) rows.set(page, this.pages.get(page) ?? []);
+      await Promise.all(some.map((page) => this.rowsOfOne(page).then((found) => rows.set(page, found))));
     }
     return rows;
+  }
+
+  /** A page is asked for again when the list was read anew in the meantime. */
+  private async rowsOfOne(page: number): Promise<T[]> {
+    let generation: number;
+    do {
+      generation = this.generation;
+      await this.loading;
+      await this.want(page);
+    } while (generation !== this.generation);
+    return this.pages.get(page) ?? [];
   }
 
   /** Where a photo is, if its page was read. */
@@ -179,12 +194,11 @@ export class PhotoList<T extends PhotoItem> {
     }
   }
 
+  /** What is shown: pages of this list, otherwise those of the list before it. */
   private withoutGone(): Map<number, T[]> {
-    if (!this.gone.length) return new Map(this.pages);
     const left = new Set(this.gone);
-    const kept = new Map<number, T[]>();
-    for (const [page, rows] of this.pages) kept.set(page, rows.filter((_, offset) => !left.has(page * this.every + offset)));
-    return kept;
+    const shown = [...new Map([...this.old, ...this.pages])].slice(-MAX_PAGES);
+    return new Map(shown.map(([page, rows]) => [page, rows.filter((_, offset) => !left.has(page * this.every + offset))]));
   }
 
   private forgetFarFrom(page: number): void {

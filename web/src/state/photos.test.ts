@@ -52,6 +52,26 @@ describe("PhotoList", () => {
     expect(pages).toEqual([0, 1, 2, 0]); // only the page in view again
   });
 
+  it("shows the old photos while the list is read anew twice", async () => {
+    const { photos } = list(30);
+    await photos.load();
+    await photos.range(0, 29);
+    await photos.load();
+    await photos.load();
+    expect(photos.at(0)?.image_id).toBe("img_0");
+  });
+
+  it("gives a range that is asked for while the list is read anew", async () => {
+    const { photos } = list(30);
+    await photos.load();
+    photos.at(0);
+    await Promise.resolve();
+    void photos.load();
+    const found = photos.range(0, 1);
+    void photos.load();
+    expect((await found).map((photo) => photo.image_id)).toEqual(["img_0", "img_1"]);
+  });
+
   it("gives ranges over pages", async () => {
     const { photos } = list(30);
     await photos.load();
