@@ -13,11 +13,17 @@ _last = 0
 
 def new_id(prefix: str) -> str:
     """A new id, larger than all earlier ones of this process, even within a millisecond."""
+    return new_ids(prefix, 1)[0]
+
+
+def new_ids(prefix: str, count: int) -> list[str]:
+    """Ids in ascending order, larger than all earlier ones of this process."""
     global _last
     with _lock:
         fresh = (time.time_ns() // 1_000_000 << _RANDOM_BITS) | int.from_bytes(os.urandom(10))
-        _last = fresh if fresh > _last else _last + 1
-        return f"{prefix}_{_encode(_last)}"
+        first = max(fresh, _last + 1)
+        _last = first + count - 1
+    return [f"{prefix}_{_encode(number)}" for number in range(first, first + count)]
 
 
 def created_at_of(some_id: str) -> float:

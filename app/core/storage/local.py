@@ -3,8 +3,7 @@
 import errno
 import os
 import shutil
-from collections.abc import Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -12,9 +11,10 @@ from uuid import uuid4
 
 from app.core.storage.base import StoredFile, check_sha256, delete_old_files, raise_if_full
 from app.core.storage.keys import blob_hash
+from app.core.storage.local_batch import LocalBatch
+from app.core.storage.syncing import sync
 
 _BLOCK = 1024 * 1024
-_CONCURRENT_SYNCS = 16
 
 
 class LocalStorage:
@@ -24,6 +24,7 @@ class LocalStorage:
         self.root = root.absolute()
         self._temporary_dir = self.root / "tmp"
         self._temporary_dir.mkdir(parents=True, exist_ok=True)
+        self._blob_folders: dict[str, str] = {}
 
     def path(self, key: str) -> Path:
         path = self.resolve(key)
@@ -37,6 +38,15 @@ class LocalStorage:
         if not path.is_relative_to(self.root):
             raise ValueError(f"key leaves the storage folder: {key!r}")
         return path
+
+    def _locate(self, key: str) -> str:
+        """Like `resolve`, but the folders of images are checked once: an ingest has many."""
+        if blob_hash(key) is None:
+            return str(self.resolve(key))
+        folder, _, name = key.rpartition("/")
+        if folder not in self._blob_folders:
+            self._blob_folders[folder] = str(self.resolve(folder))
+        return f"{self._blob_folders[folder]}/{name}"
 
     def exists(self, key: str) -> bool:
         return self.resolve(key).is_file()
@@ -74,10 +84,10 @@ class LocalStorage:
 
     def move_in(self, key: str, path: Path) -> None:
         """Moves a finished file to its key; an upload may have been written there already."""
-        _sync(path)
+        sync(path)
         try:
             if path.resolve() == self.resolve(key):
-                _sync(path.parent)
+                sync(path.parent)
             elif path.stat().st_dev == self._temporary_dir.stat().st_dev:
                 _rename(path, self.resolve(key))
             else:
@@ -91,8 +101,8 @@ class LocalStorage:
             shutil.copyfileobj(source, target, _BLOCK)
         path.unlink()
 
-    def batch(self) -> "LocalBatch":
-        return LocalBatch(self, self._temporary_dir)
+    def batch(self) -> LocalBatch:
+        return LocalBatch(self._temporary_dir, self._locate)
 
     def delete(self, key: str) -> None:
         self.resolve(key).unlink(missing_ok=True)
@@ -122,7 +132,7 @@ class LocalStorage:
 
     def touch(self, key: str) -> bool:
         try:
-            os.utime(self.resolve(key))
+            os.utime(self._locate(key))
         except FileNotFoundError:
             return False
         return True
@@ -144,55 +154,10 @@ class LocalStorage:
         return delete_old_files(self._temporary_dir, now - older_than_seconds)
 
 
-class LocalBatch:
-    """Many small files that are synced and renamed together.
-
-    Threads may add at the same time. Keys hold their new files only after `flush`.
-    """
-
-    def __init__(self, storage: LocalStorage, temporary_dir: Path) -> None:
-        self._storage = storage
-        self._temporary_dir = temporary_dir
-        self._pending: dict[str, Path] = {}
-
-    def write(self, key: str, data: bytes) -> None:
-        temporary = self._temporary_dir / uuid4().hex
-        try:
-            temporary.write_bytes(data)
-        except OSError as error:
-            temporary.unlink(missing_ok=True)
-            self.discard()  # a database on the same disk may need the space to record the error
-            raise_if_full(error)
-            raise
-        self._pending[key] = temporary
-
-    def discard(self) -> None:
-        """Deletes what was written since the last flush."""
-        for _ in range(len(self._pending)):
-            _, temporary = self._pending.popitem()
-            temporary.unlink(missing_ok=True)
-
-    def flush(self) -> None:
-        """Returns when all that was written before the call is on the disk under its key."""
-        ready = [self._pending.popitem() for _ in range(len(self._pending))]
-        try:
-            _sync_all([temporary for _, temporary in ready])
-            finals = [self._storage.resolve(key) for key, _ in ready]
-            folders = {final.parent for final in finals}
-            for folder in folders:
-                folder.mkdir(parents=True, exist_ok=True)
-            for (_, temporary), final in zip(ready, finals, strict=True):
-                temporary.replace(final)
-            _sync_all(folders)
-        except OSError as error:
-            raise_if_full(error)
-            raise
-
-
 def _rename(temporary: Path, final: Path) -> None:
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary.replace(final)
-    _sync(final.parent)  # the new name itself must survive a power cut
+    sync(final.parent)  # the new name itself must survive a power cut
 
 
 def _link(temporary: Path, final: Path) -> None:
@@ -200,19 +165,4 @@ def _link(temporary: Path, final: Path) -> None:
     final.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         os.link(temporary, final)
-    _sync(final.parent)
-
-
-def _sync_all(paths: Collection[Path]) -> None:
-    """Concurrently: the file system then writes many of them in one commit of its journal."""
-    if paths:
-        with ThreadPoolExecutor(min(len(paths), _CONCURRENT_SYNCS)) as pool:
-            list(pool.map(_sync, paths))  # raises the error of the first that failed
-
-
-def _sync(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+    sync(final.parent)

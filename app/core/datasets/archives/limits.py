@@ -4,7 +4,6 @@ import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from app.core.datasets.sources.base import storable_name
 from app.core.platform.errors import (
@@ -80,8 +79,8 @@ def checked_name(name: str, limits: ArchiveLimits) -> str:
             f"The name of a member is longer than {limits.max_name_bytes:,} bytes "
             "(TEMI_MAX_ARCHIVE_NAME_BYTES)."
         )
-    parts = PurePosixPath(name.replace("\\", "/"))
-    if parts.is_absolute() or ".." in parts.parts or _DRIVE.match(name):
+    path = name.replace("\\", "/")
+    if path.startswith("/") or ".." in path.split("/") or _DRIVE.match(name):
         raise ArchiveUnsafePath(f"The member {quoted(name)} points outside the archive.")
     return storable_name(name)
 

@@ -37,12 +37,15 @@ _LOCAL = struct.Struct("<4s5H3L2H")
 
 
 def read_zip(path: Path, limits: ArchiveLimits) -> Iterator[Member]:
-    budget = Budget(path.stat().st_size, limits)
+    size = path.stat().st_size
+    budget = Budget(size, limits)
     with path.open("rb") as file:
         for position, (name, entry) in enumerate(zip_entries(path, limits)):
 
             def read(entry: ZipEntry = entry) -> bytes:
                 try:
+                    if entry.offset > size:
+                        raise ValueError("its header is beyond the end of the file")
                     return _read_entry(file, entry, limits, budget)
                 except (zlib.error, struct.error, OSError, ValueError) as error:
                     raise ImageUndecodable(f"It cannot be unpacked: {error}") from error
@@ -100,8 +103,6 @@ def _unpacked(file: IO[bytes], entry: ZipEntry, budget: Budget) -> Iterator[byte
 
 
 def _packed(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
-    if entry.offset > file.seek(0, 2):
-        raise ValueError("its header is beyond the end of the file")
     file.seek(entry.offset)
     signature, *_, name_bytes, extra_bytes = _LOCAL.unpack(file.read(_LOCAL.size))
     if signature != b"PK\x03\x04":

@@ -60,6 +60,34 @@ class DecoderPool:
         response, _ = self._run({"task": "inspect"}, data)
         return ImageFacts(**response)
 
+    def inspect_all(self, images: Sequence[bytes]) -> list[ImageFacts | ImageRejected]:
+        """Like `inspect` for each; faster for small images, which one process decodes together.
+
+        The limits of one image apply to all of them together. Those that were not decoded within
+        them, or are refused, are decoded again one by one: what one image gets does not depend on
+        the others.
+        """
+        if len(images) == 1:
+            return [self._inspect_or_refuse(images[0])]
+        request = {"task": "inspect_all", "sizes": [len(data) for data in images]}
+        slot = self._slots.acquire()
+        try:
+            response, _ = self._attempt(request, b"".join(images), slot)
+        except ImageUndecodable:  # too slow together, or one crashes the decoder
+            response = {"facts": [None] * len(images)}
+        finally:
+            slot.release()
+        return [
+            self._inspect_or_refuse(data) if facts is None else ImageFacts(**facts)
+            for data, facts in zip(images, response["facts"], strict=True)
+        ]
+
+    def _inspect_or_refuse(self, data: bytes) -> ImageFacts | ImageRejected:
+        try:
+            return self.inspect(data)
+        except ImageRejected as error:
+            return error
+
     def cut_square(self, data: bytes, square: CentralSquare) -> npt.NDArray[np.uint8]:
         """(side, side, 3): the part that a backbone uses; see `Preprocessing.fill`."""
         request = {"task": "square", "square": {"size": square.size, "resize": square.resize}}

@@ -24,6 +24,8 @@ def _run(request: dict[str, Any], data: bytes, limits: DecodeLimits) -> TaskResu
     match request["task"]:
         case "inspect":
             return asdict(inspect_image(data, limits=limits)), b""
+        case "inspect_all":
+            return {"facts": _inspect_all(data, request["sizes"], limits)}, b""
         case "square":
             square = cut_square(data, CentralSquare(**request["square"]), limits=limits)
             return {"side": square.shape[0]}, square.reshape(-1).data
@@ -31,3 +33,18 @@ def _run(request: dict[str, Any], data: bytes, limits: DecodeLimits) -> TaskResu
             return {}, make_thumbnail(data, request["size"], limits=limits)
         case unknown:
             raise ValueError(f"unknown task {unknown!r}")
+
+
+def _inspect_all(
+    data: bytes, sizes: list[int], limits: DecodeLimits
+) -> list[dict[str, Any] | None]:
+    """The facts of images that follow each other in `data`; None for one that is refused."""
+    facts: list[dict[str, Any] | None] = []
+    at = 0
+    for size in sizes:
+        try:
+            facts.append(vars(inspect_image(data[at : at + size], limits=limits)))
+        except ImageRejected:
+            facts.append(None)
+        at += size
+    return facts

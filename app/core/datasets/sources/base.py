@@ -22,6 +22,7 @@ class Source:
     members: Iterator[Member]
     total: int = 0  # number of members; 0 if it is not known before reading all
     parallel_reads: int = 0  # 0: read each before you advance to the next
+    reads_together: int = 1  # members that one of the threads reads after each other
     only_images: bool = False  # the user named every member as an image: none is skipped
 
 
@@ -37,7 +38,7 @@ def cut_text(text: str, max_bytes: int) -> str:
 
 def is_system_file(name: str) -> bool:
     """Whether it is a metadata file of macOS or Windows."""
-    parts = PurePosixPath(name.replace("\\", "/")).parts
+    parts = name.replace("\\", "/").split("/")
     return any(part in SYSTEM_FILES or part.startswith("._") for part in parts)
 
 

@@ -28,8 +28,10 @@ def skip_reason(name: str, data: bytes | None) -> str | None:
     """
     if is_system_file(name):
         return SYSTEM
+    if data is not None and _is_image(data):
+        return None
     suffix = PurePosixPath(name.replace("\\", "/")).suffix.lower()
-    if suffix in _IMAGE_SUFFIXES or (data is not None and _is_image(data)):
+    if suffix in _IMAGE_SUFFIXES:
         return None
     if not suffix:
         return None if data is None else NO_SUFFIX

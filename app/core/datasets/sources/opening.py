@@ -26,6 +26,7 @@ from app.core.platform.settings import MiB, Settings
 from app.core.storage import Storage
 from app.core.storage.buckets import ObjectUrl, is_object_url
 
+_LOCAL_READS = 64
 _REMOTE_READS = 8  # waits for the network; each holds a file in memory
 _CHECK_ROWS = 100_000  # takes less than a second
 _CHECK_BYTES = 8 * MiB  # many requests may check at the same time
@@ -129,7 +130,12 @@ def _open_folder(
         Member(position, storable_name(row["name"]), reader(row["name"]))
         for position, row in enumerate(read_listing(storage, job_id))
     )
-    return Source(members, count_listing(storage, job_id), parallel_reads=settings.threads)
+    return Source(
+        members,
+        count_listing(storage, job_id),
+        parallel_reads=settings.threads,
+        reads_together=_LOCAL_READS,
+    )
 
 
 def _open_objects(

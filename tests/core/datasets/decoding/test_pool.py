@@ -185,3 +185,41 @@ def _peak_bytes(pid: int) -> int:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     raise AssertionError("no VmHWM")
+
+
+def test_images_decoded_together_get_what_each_gets_alone(make_pool: MakePool) -> None:
+    pool = make_pool()
+    whole = png_bytes()
+    images = [
+        whole,
+        whole[: len(whole) // 2],
+        b"not an image",
+        b"",
+        webp_claiming(16_000, 16_000),
+        image_bytes("JPEG", "navy", (200, 120)),
+    ]
+    found = pool.inspect_all(images)
+    assert [type(facts).__name__ for facts in found] == [
+        "ImageFacts",
+        "ImageUndecodable",
+        "ImageUndecodable",
+        "ImageUndecodable",
+        "ImageTooLarge",
+        "ImageFacts",
+    ]
+    for data, together in zip(images, found, strict=True):
+        alone = pool.inspect_all([data])[0]
+        assert str(together) == str(alone)
+
+
+def test_an_image_that_kills_the_decoder_does_not_refuse_those_beside_it(
+    make_pool: MakePool,
+) -> None:
+    pool = make_pool(program=ODD)
+    found = pool.inspect_all([png_bytes(), png_bytes("navy"), png_bytes() + b"exit"])
+    assert [type(facts).__name__ for facts in found] == [
+        "ImageFacts",
+        "ImageFacts",
+        "ImageUndecodable",
+    ]
+    assert "crashes the decoder" in str(found[2])
