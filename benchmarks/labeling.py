@@ -18,9 +18,10 @@ from pathlib import Path, PurePosixPath
 
 from benchmarks.live import running_service
 from benchmarks.sets import ENDINGS
-from temi_client import Answer, ReviewQuestion, TemiClient
+from temi_client import Answer, Proof, ReviewQuestion, TemiClient
 
 _EXAMPLES = 12  # typical photos of a group that the person sees
+_PROOF: Proof = "collection"
 _BATCH = 50  # answers per request
 _SECONDS_PER_ANSWER = 1.5
 _SECONDS_PER_NAME = 5.0
@@ -58,7 +59,7 @@ class Person:
         given = 0
         while given < answers:
             limit = min(_BATCH, answers - given)
-            queue = client.review_queue(clustering_id, limit=limit, min_purity=purity)
+            queue = client.review_queue(clustering_id, limit=limit, min_purity=purity, proof=_PROOF)
             if not queue.data:
                 break
             stored = client.answer_review(clustering_id, [self.answer(q) for q in queue.data])
@@ -95,7 +96,7 @@ def without_folders(source: Path, target: Path) -> dict[str, str]:
 
 def true_purity(client: TemiClient, clustering_id: str, purity: float, person: Person) -> str:
     """Export above the purity, and compare with the true classes."""
-    job = client.wait(client.export(clustering_id, "csv", min_purity=purity).id)
+    job = client.wait(client.export(clustering_id, "csv", min_purity=purity, proof=_PROOF).id)
     assert job.result is not None
     with tempfile.TemporaryDirectory() as folder:
         path = client.download_export(job.result["export_id"], Path(folder))
@@ -137,11 +138,11 @@ def tell(client: TemiClient, archive: Path, person: Person, given: argparse.Name
     row("training again")
     while person.review(client, clustering_id, given.step, purity):
         row("more answers")
-        report = client.review(clustering_id, min_purity=purity)
+        report = client.review(clustering_id, min_purity=purity, proof=_PROOF)
         if report.finished_images >= given.share * report.images:
             break
     print(f"\nThe machine worked for {machine / 60:.1f} minutes.")
-    print(client.review(clustering_id, min_purity=purity).forecast.summary)
+    print(client.review(clustering_id, min_purity=purity, proof=_PROOF).forecast.summary)
 
 
 def main() -> None:

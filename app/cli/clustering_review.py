@@ -11,12 +11,24 @@ from app.cli.connection import connect
 from app.cli.options import AsJson, ClusteringId, ImageId, Limit
 from app.cli.output import format_time, notices, percent, print_item, print_rows
 from app.cli.seen_revisions import remember_revision
-from temi_client import Answer, AnswerKind, ClusterReview, ReviewOrder, StoredAnswers
+from temi_client import (
+    Answer,
+    AnswerKind,
+    ClusterReview,
+    CollectionReview,
+    Proof,
+    ReviewOrder,
+    StoredAnswers,
+)
 
 app = typer.Typer(no_args_is_help=True, help="Review clusters: purity, questions and answers.")
 
 MinPurity = Annotated[
     float | None, typer.Option(min=0.5, max=0.999, help="Purity to prove; default: 0.95.")
+]
+ProofOption = Annotated[
+    Proof | None,
+    typer.Option(help="Prove each of the groups, or the collection as a whole; default: groups."),
 ]
 _AT_ONCE = 500  # answers in one request
 
@@ -32,12 +44,17 @@ def report(
     target: Annotated[
         float | None, typer.Option(max=1, help="Share of the collection; default: 0.95.")
     ] = None,
+    proof: ProofOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the purity of each cluster, and how much is left to review."""
     with connect(ctx) as client:
         found = client.review(
-            clustering_id, min_purity=min_purity, confidence=confidence, target=target
+            clustering_id,
+            min_purity=min_purity,
+            confidence=confidence,
+            target=target,
+            proof=proof,
         )
     remember_revision(clustering_id, found.revision)
     if as_json:
@@ -53,13 +70,22 @@ def report(
             "done" if row.meets else row.answers_left,
         ),
     )
+    if found.collection is not None:
+        notices.print(_as_a_whole(found.collection), markup=False, soft_wrap=True)
     done, share = found.finished_images, found.finished_images / max(found.images, 1)
     notices.print(f"Finished: {done:,} of {found.images:,} images ({share:.0%})", markup=False)
     notices.print(found.forecast.summary, markup=False, soft_wrap=True)
     return None
 
 
-def _interval(row: ClusterReview) -> str:
+def _as_a_whole(found: CollectionReview) -> str:
+    """One line about the labels that can be exported together."""
+    left = "proven" if found.meets else f"about {found.answers_left:,} answers left"
+    purity = f"purity {percent(found.purity)}, {_interval(found)}"
+    return f"As a whole: {found.images:,} images, {purity}, {left}"
+
+
+def _interval(row: ClusterReview | CollectionReview) -> str:
     if row.lower is None:
         return "by the model"
     return f"{percent(row.lower)} to {percent(row.upper)}"
@@ -77,13 +103,19 @@ def queue(
         str | None, typer.Option(help="Your name: others begin with other clusters.")
     ] = None,
     min_purity: MinPurity = None,
+    proof: ProofOption = None,
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
     """List the images to review next."""
     with connect(ctx) as client:
         found = client.review_queue(
-            clustering_id, limit=limit, order=order, labeler=labeler, min_purity=min_purity
+            clustering_id,
+            limit=limit,
+            order=order,
+            labeler=labeler,
+            min_purity=min_purity,
+            proof=proof,
         )
     print_rows(
         found.data,

@@ -17,6 +17,7 @@ from app.cli.options import (
     OfClustering,
     OnlyClusters,
     OutFileOrFolder,
+    PurityProof,
     Revision,
     Yes,
     confirm,
@@ -63,6 +64,7 @@ def create(
     cluster_ids: OnlyClusters = None,
     min_probability: MinProbability = None,
     min_purity: MinPurity = None,
+    proof: PurityProof = None,
     include_excluded: IncludeExcluded = None,
     validation_fraction: Annotated[
         float | None,
@@ -85,6 +87,7 @@ def create(
             cluster_ids=cluster_ids,
             min_probability=min_probability,
             min_purity=min_purity,
+            proof=proof,
             include_excluded=include_excluded,
             validation_fraction=validation_fraction,
             split_seed=split_seed,

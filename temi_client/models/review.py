@@ -28,6 +28,20 @@ class ClusterReview(ApiModel):
     answers_left: int = 0  # expected until it does
 
 
+class CollectionReview(ApiModel):
+    """What is known of the labels as a whole."""
+
+    images: int
+    min_probability: float = 0.0  # of those that people have not seen
+    sampled: int = 0
+    purity: float | None = None
+    lower: float | None = None  # None before any random answer
+    upper: float | None = None
+    basis: str  # answers or probabilities
+    meets: bool = False  # the lower bound reaches the purity
+    answers_left: int = 0
+
+
 class ReviewForecast(ApiModel):
     clusters_to_name: int
     answers: int
@@ -49,6 +63,8 @@ class ReviewReport(ApiModel):
     reviewed_images: int = 0
     finished_images: int = 0
     clusters: list[ClusterReview]
+    collection: CollectionReview | None = None
+    proof: str = "groups"
     forecast: ReviewForecast
 
 

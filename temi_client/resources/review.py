@@ -15,6 +15,7 @@ from temi_client.models.review import (
 from temi_client.resources.base import Resource, path_segment
 
 ReviewOrder = Literal["sample", "gain"]
+Proof = Literal["collection", "groups"]
 
 
 class ReviewMethods(Resource):
@@ -25,15 +26,18 @@ class ReviewMethods(Resource):
         min_purity: float | None = None,
         confidence: float | None = None,
         target: float | None = None,
+        proof: Proof | None = None,
     ) -> ReviewReport:
         """Returns the purity of each cluster, and what is left to review until the share `target`
-        of the collection has a purity of `min_purity` or better."""
+        of the collection has a purity of `min_purity` or better: each cluster (`groups`), or the
+        labels as a whole (`collection`)."""
         return self._get(
             ReviewReport,
             _path(clustering_id),
             min_purity=min_purity,
             confidence=confidence,
             target=target,
+            proof=proof,
         )
 
     def review_queue(
@@ -44,6 +48,8 @@ class ReviewMethods(Resource):
         order: ReviewOrder | None = None,
         labeler: str | None = None,
         min_purity: float | None = None,
+        target: float | None = None,
+        proof: Proof | None = None,
     ) -> ReviewQueue:
         """Returns the images to review next. Labelers with different names begin with different
         clusters."""
@@ -54,6 +60,8 @@ class ReviewMethods(Resource):
             order=order,
             labeler=labeler,
             min_purity=min_purity,
+            target=target,
+            proof=proof,
         )
 
     def answer_review(

@@ -32,7 +32,7 @@ from app.core.storage.keys import blob_key, export_key
 from worker.context import JobContext, ProgressReporter
 
 _BLOCK = 1024 * 1024
-_FILTERS = ("cluster_ids", "min_probability", "min_purity", "include_excluded")
+_FILTERS = ("cluster_ids", "min_probability", "min_purity", "proof", "include_excluded")
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,12 @@ class _Rows:
 
 
 def _purity_filter(context: JobContext) -> PurityFilter | None:
-    clusters = context.job.config.get("pure_cluster_ids")
-    if clusters is None:
+    config = context.job.config
+    if config["min_purity"] is None:
         return None
+    clusters, probability = config.get("pure_cluster_ids"), config.get("proven_probability")
     with context.runtime.db.read() as session:
-        return PurityFilter(session, context.job.config["clustering_id"], clusters)
+        return PurityFilter(session, config["clustering_id"], clusters or (), probability)
 
 
 def _source(

@@ -12,6 +12,8 @@ from app.api.http.pagination import ListingDep
 from app.api.routes.clusterings import ClusteringDep
 from app.api.routes.operations import parse_revisions
 from app.core.clusterings.review import answers, queries, queue, report
+from app.core.clusterings.review.collection_planning import TARGET
+from app.core.clusterings.review.collection_report import PROOF, Proof
 from app.core.clusterings.review.planning import MIN_PURITY
 from app.core.clusterings.review.purity import CONFIDENCE
 from app.core.platform.tables import Review
@@ -23,10 +25,18 @@ router = APIRouter(
     responses=responses(401, 404, 422, 503),
 )
 ClusteringId = Annotated[str, Path(max_length=40)]
-MinPurity = Annotated[
-    float, Query(ge=0.5, lt=1, description="The purity that each cluster is to be proven to have.")
-]
+MinPurity = Annotated[float, Query(ge=0.5, lt=1, description="The purity to prove.")]
 Confidence = Annotated[float, Query(ge=0.5, le=0.999, description="Level of the intervals.")]
+ProofQuery = Annotated[
+    Proof,
+    Query(
+        description="`groups`: each cluster by itself; `collection`: the labels as a whole, which "
+        "needs far fewer answers, but single clusters may be less pure."
+    ),
+]
+Target = Annotated[
+    float, Query(gt=0, le=1, description="Share of the collection that is to be finished.")
+]
 IfMatch = Annotated[
     str | None,
     Header(
@@ -44,15 +54,19 @@ def read_review(
     clustering: ClusteringDep,
     min_purity: MinPurity = MIN_PURITY,
     confidence: Confidence = CONFIDENCE,
-    target: Annotated[
-        float, Query(gt=0, le=1, description="Share of the collection that is to be finished.")
-    ] = report.TARGET,
+    target: Target = TARGET,
+    proof: ProofQuery = PROOF,
 ) -> schemas.ReviewReport:
     """The purity of a cluster is the share of its images that belong to it. Reviewed images are
     counted, the others are estimated from the answers to random images of the cluster. An image
     that was found to be wrong counts until it is moved or excluded."""
     found = report.read_report(
-        session, clustering, min_purity=min_purity, confidence=confidence, target=target
+        session,
+        clustering,
+        min_purity=min_purity,
+        confidence=confidence,
+        target=target,
+        proof=proof,
     )
     return schemas.ReviewReport.of(found)
 
@@ -80,6 +94,8 @@ def read_review_queue(
     ] = None,
     min_purity: MinPurity = MIN_PURITY,
     confidence: Confidence = CONFIDENCE,
+    target: Target = TARGET,
+    proof: ProofQuery = PROOF,
 ) -> schemas.ReviewQueue:
     """The fewest images that are expected to prove the purity of each cluster. Reviewed images are
     not asked again. The same for the same answers and revision; ask again after some answers."""
@@ -91,6 +107,8 @@ def read_review_queue(
         labeler=labeler,
         min_purity=min_purity,
         confidence=confidence,
+        target=target,
+        proof=proof,
     )
     return schemas.ReviewQueue.of(found)
 

@@ -13,6 +13,7 @@ class ExportFilters(BaseModel):
     cluster_ids: list[int] | None = Field(description="Null: all clusters.")
     min_probability: float | None
     min_purity: float | None = None
+    proof: str | None = Field(default=None, description="With `min_purity`: groups or collection.")
     include_excluded: bool
 
 

@@ -42,6 +42,27 @@ class ClusterReview(BaseModel):
     answers_left: int = Field(description="Answers that are expected until it does.")
 
 
+class CollectionReview(BaseModel):
+    """What is known of the labels as a whole: the most that are proven to be pure enough together,
+    or, before there are any, those that the review is to prove."""
+
+    images: int = Field(
+        description="Images that were not reviewed and have at least `min_probability`, and images "
+        "that people confirmed."
+    )
+    min_probability: float
+    sampled: int = Field(description="Answers to random images of all these.")
+    purity: float | None = Field(description="Estimated share of right labels; null without any.")
+    lower: float | None = Field(
+        description="Lower bound; null before any random answer. The interval holds at every "
+        "moment of the review at once: stop when it suffices."
+    )
+    upper: float | None
+    basis: ReviewBasis
+    meets: bool = Field(description="Whether `lower` is at least `min_purity`.")
+    answers_left: int = Field(description="Answers that are expected until `target` is proven.")
+
+
 class ReviewForecast(BaseModel):
     """What it takes to reach the target, or as far as answers are worth it."""
 
@@ -73,10 +94,13 @@ class ReviewReport(BaseModel):
     excluded_images: int
     reviewed_images: int
     finished_images: int = Field(
-        description="Images of clusters that meet `min_purity` without known wrong ones, images of "
-        "other clusters that people confirmed, and excluded images."
+        description="With `proof=groups` images of clusters that meet `min_purity` without known "
+        "wrong ones, otherwise those of `collection` once it does; also images that people "
+        "confirmed, and excluded ones."
     )
     clusters: list[ClusterReview]
+    collection: CollectionReview
+    proof: Literal["collection", "groups"]
     forecast: ReviewForecast
 
     @classmethod
@@ -85,6 +109,7 @@ class ReviewReport(BaseModel):
             **{
                 **vars(found),
                 "clusters": [ClusterReview(**row._asdict()) for row in found.clusters],
+                "collection": CollectionReview(**found.collection._asdict()),
                 "forecast": ReviewForecast(**vars(found.forecast)),
             }
         )
@@ -106,7 +131,7 @@ class ReviewQuestion(BaseModel):
 
 class ReviewQueue(BaseModel):
     revision: int
-    expected_answers: int = Field(description="Until all clusters meet `min_purity`.")
+    expected_answers: int = Field(description="Until the labels meet `min_purity`, by `proof`.")
     data: list[ReviewQuestion]
 
     @classmethod
@@ -196,4 +221,6 @@ class ReviewAnswer(BaseModel):
         said = row.belongs_to
         fields["belongs_to"] = None if said == tables.EXCLUDED else said
         kind = review_answers.kind_of(row.cluster_id, said)
-        return cls(**fields, name=name, answer=kind, sample=row.stratum is not None)
+        return cls(
+            **fields, name=name, answer=kind, sample=row.stratum not in (None, tables.CARRIED)
+        )

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session, aliased
 
 from app.core.platform.activity import report_activity
 from app.core.platform.streams import batched
-from app.core.platform.tables import Review
+from app.core.platform.tables import CARRIED, Review
 
 _INSERT_ROWS = 10_000
 
@@ -25,7 +25,10 @@ def carry_answers(
 ) -> None:
     """Adds the answers as reviews, with reviewer and time of those of the earlier clustering."""
     for chunk in batched(answers, _INSERT_ROWS):
-        rows = [{"clustering_id": clustering_id, **answer._asdict()} for answer in chunk]
+        rows = [
+            {"clustering_id": clustering_id, "stratum": CARRIED, **answer._asdict()}
+            for answer in chunk
+        ]
         session.execute(insert(Review), rows)
         report_activity()
     earlier = aliased(Review)

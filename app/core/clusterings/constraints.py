@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.core.clusterings.operations import created_clusters
@@ -278,12 +278,15 @@ def _current(db: Database, view: RevisionView, rows: _Rows) -> Integers:
 
 
 def _changed(view: RevisionView, kinds: Sequence[str]) -> Select[str]:
-    """The images that operations of these kinds moved."""
+    """The images that operations of these kinds moved. A withdrawn answer has moved an image there
+    and back, which is as if it had not been moved."""
+    withdrawal = ClusteringOperation.arguments["withdrawal"].as_boolean()
     return (
         select(AssignmentChange.image_id)
         .join(ClusteringOperation, _same_operation())
         .where(_in_effect(view, kinds))
-        .distinct()
+        .group_by(AssignmentChange.image_id)
+        .having(func.sum(case((withdrawal, -1), else_=1)) > 0)
         .execution_options(yield_per=_FETCH_ROWS)
     )
 

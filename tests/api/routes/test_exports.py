@@ -45,7 +45,9 @@ def test_the_job_has_the_export_configuration(client: TestClient, clustering_id:
         "cluster_ids": [0, 1],
         "min_probability": 0.5,
         "min_purity": None,
+        "proof": None,
         "pure_cluster_ids": None,
+        "proven_probability": None,
         "include_excluded": False,
         "validation_fraction": 0,
         "split_seed": 0,
@@ -63,6 +65,7 @@ def test_an_export(client: TestClient, clustering_id: str, export: Json) -> None
         "cluster_ids": None,
         "min_probability": None,
         "min_purity": None,
+        "proof": None,
         "include_excluded": False,
     }
     assert export["sha256"] == hashlib.sha256(content.content).hexdigest()

@@ -168,3 +168,33 @@ def test_an_export_above_a_purity_is_of_the_current_revision(
     refused = any_client.post("/v1/jobs", json={**body, "min_purity": 0.9, "revision": 1})
     assert refused.status_code == 422
     assert "needs the current revision, 2" in refused.text
+
+
+def test_the_labels_as_a_whole_need_fewer_answers(any_client: TestClient, url: str) -> None:
+    count = 0
+    options: dict[str, Any] = {"proof": "collection", "min_purity": 0.9}
+    while found := questions(any_client, url, limit=5, **options):
+        count += len(found)
+        assert reply(any_client, url, *(replied(q, "yes") for q in found)).status_code == 200
+    report = any_client.get(f"{url}/review", params=options).json()
+    assert count < IMAGES
+    assert (report["proof"], report["collection"]["meets"]) == ("collection", True)
+    assert report["collection"]["lower"] >= 0.9
+    assert report["finished_images"] >= 0.95 * IMAGES
+    assert report["forecast"]["answers"] == 0
+
+
+def test_a_part_of_the_labels_is_not_proven_by_the_whole(any_client: TestClient, url: str) -> None:
+    body = {
+        "kind": "export",
+        "clustering_id": url.rsplit("/", 1)[1],
+        "format": "csv",
+        "min_purity": 0.9,
+        "proof": "collection",
+    }
+    refused = any_client.post("/v1/jobs", json={**body, "cluster_ids": [0]})
+    assert refused.status_code == 422
+    assert "collection proves all labels together" in refused.text
+    made = any_client.post("/v1/jobs", json=body)
+    assert made.status_code == 202
+    assert made.json()["config"]["proven_probability"] is None  # nothing is proven yet

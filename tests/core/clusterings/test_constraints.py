@@ -13,10 +13,11 @@ from app.core.clusterings.constraints import (
     kept_clusters,
 )
 from app.core.clusterings.operations import Exclude, Merge, Move, Redo, Rename, Split, Undo
+from app.core.clusterings.review.answers import Answer, store_answers, withdraw_answer
 from app.core.clusterings.revisions import open_revision
 from app.core.platform.tables import EXCLUDED, Clustering, Review
 from app.core.runtime import Runtime
-from tests.core.clustering_rows import Stored, append, edit, save_features, store
+from tests.core.clustering_rows import TENANT, Stored, append, edit, save_features, store
 
 PLACES = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2]
 LATER = time.time() + 1e6
@@ -156,3 +157,22 @@ def _two_groups() -> "np.ndarray[tuple[int, int], np.dtype[np.float32]]":
     features[:, 0] = 1
     features[:, 1] = [0, 0.1, 5, 5.1, 1, 1, 1, 1, 2, 2]
     return features
+
+
+def test_a_withdrawn_answer_says_nothing(any_runtime: Runtime, stored: Stored) -> None:
+    edit(any_runtime, stored, Move(image_ids=[stored.images[1]], cluster_id=2))
+    for position, asked in ((0, 0), (1, 2)):
+        answer = Answer(
+            image_id=stored.images[position], cluster_id=asked, answer="which", belongs_to=1
+        )
+        with any_runtime.db.write() as session:
+            store_answers(session, TENANT, stored.clustering_id, [answer])
+    assert said(collect(any_runtime, stored)) == {0: 1, 1: 1}
+
+    for position in (0, 1):
+        with any_runtime.db.write() as session:
+            withdraw_answer(session, TENANT, stored.clustering_id, stored.images[position])
+
+    found = collect(any_runtime, stored)
+    assert found.current.tolist() == [0, 2, *PLACES[2:]]
+    assert said(found) == {1: 2}  # the move before the question

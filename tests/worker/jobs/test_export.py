@@ -107,6 +107,7 @@ def test_an_old_revision_with_filters(runtime: Runtime, claimed: Claimed) -> Non
         "cluster_ids": [1],
         "min_probability": 0.6,
         "min_purity": None,
+        "proof": None,
         "include_excluded": False,
     }
 

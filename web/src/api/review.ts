@@ -4,12 +4,14 @@ import type { AnswerCreate, ReviewQueue, ReviewReport, StoredAnswers } from "./t
 
 const path = (clusteringId: string): string => `/v1/clusterings/${encodeURIComponent(clusteringId)}/review`;
 
-export async function readReview(clusteringId: string, minPurity: number): Promise<ReviewReport> {
-  return (await (await request(`${path(clusteringId)}?min_purity=${minPurity}`)).json()) as ReviewReport;
+export type Proof = ReviewReport["proof"];
+
+export async function readReview(clusteringId: string, minPurity: number, proof: Proof): Promise<ReviewReport> {
+  return (await (await request(`${path(clusteringId)}?min_purity=${minPurity}&proof=${proof}`)).json()) as ReviewReport;
 }
 
-export async function readQueue(clusteringId: string, minPurity: number, labeler: string, limit: number): Promise<ReviewQueue> {
-  const query = new URLSearchParams({ min_purity: String(minPurity), labeler, limit: String(limit) });
+export async function readQueue(clusteringId: string, minPurity: number, proof: Proof, labeler: string, limit: number): Promise<ReviewQueue> {
+  const query = new URLSearchParams({ min_purity: String(minPurity), proof, labeler, limit: String(limit) });
   return (await (await request(`${path(clusteringId)}/queue?${query}`)).json()) as ReviewQueue;
 }
 

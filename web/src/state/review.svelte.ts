@@ -1,7 +1,7 @@
 /** The questions of a review and the answers to them. An answer counts at once: it is shown as given,
  * kept in the browser's storage until the service has it, and sent together with those before it. */
 import { ApiError, describe } from "../api/errors";
-import { readQueue, readReview, sendAnswers, withdrawAnswer } from "../api/review";
+import { type Proof, readQueue, readReview, sendAnswers, withdrawAnswer } from "../api/review";
 import type { AnswerCreate, ReviewQuestion, ReviewReport } from "../api/types";
 import { randomId } from "../lib/ids";
 import { toasts } from "./toasts.svelte";
@@ -33,6 +33,7 @@ export class ReviewState {
     readonly id: string,
     readonly minPurity: () => number,
     private readonly changed: () => void = () => undefined, // photos were moved
+    readonly proof: () => Proof = () => "groups",
   ) {
     this.waiting = loadAnswers(id);
     for (const answer of this.waiting) this.answered.add(answer.image_id);
@@ -98,7 +99,7 @@ export class ReviewState {
     this.reading = true;
     try {
       const wanted = Math.min(500, AHEAD + this.skipped.size + this.waiting.length + this.questions.length);
-      const found = (await readQueue(this.id, this.minPurity(), labeler(), wanted)).data;
+      const found = (await readQueue(this.id, this.minPurity(), this.proof(), labeler(), wanted)).data;
       const fresh = found.filter((one) => !this.answered.has(one.image_id));
       const asked = fresh.filter((one) => !this.skipped.has(one.image_id));
       // Only skipped ones are left: they are asked again.
@@ -174,9 +175,10 @@ export class ReviewState {
 
   private async loadReport(): Promise<void> {
     const wanted = this.minPurity();
+    const proof = this.proof();
     try {
-      const found = await readReview(this.id, wanted);
-      if (wanted === this.minPurity()) this.report = found;
+      const found = await readReview(this.id, wanted, proof);
+      if (wanted === this.minPurity() && proof === this.proof()) this.report = found;
     } catch (error) {
       this.error = describe(error);
     }

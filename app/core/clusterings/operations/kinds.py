@@ -124,6 +124,7 @@ class Move:
     selection: Selection | None = None  # instead of image_ids
     cluster_id: int | None = None
     new_cluster: str | None = None  # the label of a new cluster
+    withdrawal: bool = False  # takes back the move of an answer: says nothing about the images
 
     def apply(self, editor: ClusteringEditor) -> dict[str, Any]:
         if self.new_cluster is not None:
@@ -133,7 +134,8 @@ class Move:
         else:
             raise InvalidRequest.field("cluster_id", "or new_cluster must be given")
         moved = _move(editor, self.image_ids, self.selection, to)
-        return {**moved, "cluster_id": to, "new_cluster": self.new_cluster}
+        mark = {"withdrawal": True} if self.withdrawal else {}
+        return {**moved, "cluster_id": to, "new_cluster": self.new_cluster, **mark}
 
 
 @dataclass(frozen=True, kw_only=True)

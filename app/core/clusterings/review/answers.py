@@ -122,7 +122,8 @@ def withdraw_answer(
     session.delete(row)
     session.flush()
     if said is not None and said != asked and places[image_id][0] == said and asked in active:
-        _move(session, clustering, {asked: [image_id]}, withdrawn_by)
+        back = Move(image_ids=[image_id], cluster_id=asked, withdrawal=True)
+        apply_operation(session, tenant, clustering.id, back, created_by=withdrawn_by)
     return clustering
 
 

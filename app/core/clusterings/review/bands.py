@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from app.core.clusterings.review.purity import Band
 from app.core.clusterings.review.queries import Lineage, active_clusters, read_lineage
 from app.core.clusterings.statistics import truncate
-from app.core.platform.tables import EXCLUDED, Assignment, Cluster, Clustering, Review
+from app.core.platform.tables import CARRIED, EXCLUDED, Assignment, Cluster, Clustering, Review
 
 Value = TypeVar("Value")
 SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7)  # of the images below each edge
@@ -57,7 +57,7 @@ class ReviewState:
     excluded: int
 
 
-class _Recent(Generic[Value]):
+class Recent(Generic[Value]):
     """The values that were read last, by a key that changes with the rows."""
 
     def __init__(self) -> None:
@@ -77,8 +77,8 @@ class _Recent(Generic[Value]):
         return value
 
 
-_edges: _Recent[list[float]] = _Recent()
-_counts: _Recent[Counts] = _Recent()
+_edges: Recent[list[float]] = Recent()
+_counts: Recent[Counts] = Recent()
 
 
 def read_state(session: Session, clustering: Clustering) -> ReviewState:
@@ -180,7 +180,9 @@ def _read_answers(
             Review.belongs_to,
             Assignment.cluster_id.label("current"),
             _band(edges),
-            (Review.stratum.is_not(None) & (Review.reviewed_at >= since)).label("sampled"),
+            (
+                (func.coalesce(Review.stratum, CARRIED) != CARRIED) & (Review.reviewed_at >= since)
+            ).label("sampled"),
             func.count(),
         )
         .join(

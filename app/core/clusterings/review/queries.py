@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from app.core.clusterings.operations import merges_of, splits_of
 from app.core.platform.tables import (
     Assignment,
+    AssignmentChange,
     Cluster,
     Clustering,
     ClusteringOperation,
@@ -94,6 +95,24 @@ def is_reviewed(clustering_id: str, sources: list[int]) -> ColumnElement[bool]:
             or_(Review.cluster_id.in_(sources), Review.belongs_to.in_(sources)),
         )
         .exists()
+    )
+
+
+def placed_by_hand(clustering_id: str) -> Select[str]:
+    """The images that people moved, in a review or without one."""
+    return (
+        select(AssignmentChange.image_id)
+        .join(
+            ClusteringOperation,
+            (ClusteringOperation.clustering_id == AssignmentChange.clustering_id)
+            & (ClusteringOperation.revision == AssignmentChange.revision),
+        )
+        .where(
+            AssignmentChange.clustering_id == clustering_id,
+            ClusteringOperation.kind.in_(("move", "redo")),
+            ClusteringOperation.undone_by.is_(None),
+        )
+        .distinct()
     )
 
 

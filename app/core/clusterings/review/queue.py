@@ -16,6 +16,9 @@ from sqlalchemy import ColumnElement, SQLColumnExpression, select
 from sqlalchemy.orm import Session
 
 from app.core.clusterings.review.bands import ReviewedCluster, ReviewState, read_state
+from app.core.clusterings.review.collection_planning import TARGET
+from app.core.clusterings.review.collection_queue import next_images
+from app.core.clusterings.review.collection_report import PROOF, Proof, Whole, review_collection
 from app.core.clusterings.review.planning import MIN_PURITY, PILOT, Plan, plan_clusters
 from app.core.clusterings.review.purity import CONFIDENCE, Band
 from app.core.clusterings.review.queries import is_reviewed
@@ -40,7 +43,7 @@ class Question(NamedTuple):
 class Queue:
     revision: int
     questions: list[Question]
-    expected: int  # answers until all clusters are proven to be pure enough
+    expected: int  # answers until all clusters, or the labels as a whole, are proven to be pure
 
 
 class _Planned(NamedTuple):
@@ -57,10 +60,19 @@ def read_queue(
     labeler: str | None = None,
     min_purity: float = MIN_PURITY,
     confidence: float = CONFIDENCE,
+    target: float = TARGET,
+    proof: Proof = PROOF,
 ) -> Queue:
     """Without an order, the sample comes first. Labelers with different names begin with different
     clusters; if two meet, the later answer about an image counts."""
     state = read_state(session, clustering)
+    if proof == "collection":
+        whole = review_collection(session, state, min_purity, confidence, target)
+        return Queue(
+            revision=clustering.revision,
+            questions=_of_collection(session, state, whole, limit, order, labeler),
+            expected=whole.review.answers_left,
+        )
     plans = plan_clusters([one.bands for one in state.clusters], min_purity, confidence)
     planned = [_Planned(*pair) for pair in zip(state.clusters, plans, strict=True)]
     planned = [one for one in planned if one.plan.answers]
@@ -165,3 +177,36 @@ def _read(
     )
     for image_id, name, probability in rows:
         yield Question(image_id, name, cluster.cluster_id, cluster.label, probability, sample)
+
+
+def _of_collection(
+    session: Session,
+    state: ReviewState,
+    whole: Whole,
+    limit: int,
+    order: QueueOrder | None,
+    labeler: str | None,
+) -> list[Question]:
+    if whole.plan is None:
+        return []
+    drawn, doubtful = next_images(whole.collection, whole.plan, limit, labeler)
+    drawn = [] if order == "gain" else drawn
+    doubtful = [] if order == "sample" else doubtful
+    labels = {one.cluster.cluster_id: one.cluster.label for one in state.clusters}
+    rows = session.execute(
+        select(Assignment.image_id, Image.name, Assignment.cluster_id, Assignment.probability)
+        .join(Image, Image.id == Assignment.image_id)
+        .where(
+            Assignment.clustering_id == state.clustering.id,
+            Assignment.image_id.in_([*drawn, *doubtful]),
+        )
+    )
+    found = {row.image_id: row for row in rows if row.cluster_id in labels}
+    chosen = set(doubtful)
+    wanted = [found[image_id] for image_id in [*drawn, *doubtful] if image_id in found][:limit]
+    together = [wanted[start : start + _TOGETHER] for start in range(0, len(wanted), _TOGETHER)]
+    return [
+        Question(*row[:3], labels[row.cluster_id], row.probability, row.image_id not in chosen)
+        for some in together
+        for row in sorted(some, key=lambda one: one.cluster_id)
+    ]

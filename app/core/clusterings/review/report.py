@@ -2,11 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
 from app.core.clusterings.review.bands import ReviewedCluster, read_state
+from app.core.clusterings.review.collection_planning import TARGET
+from app.core.clusterings.review.collection_report import (
+    PROOF,
+    Basis,
+    CollectionReview,
+    Forecast,
+    Proof,
+    forecast_summary,
+    review_collection,
+)
 from app.core.clusterings.review.planning import (
     MIN_PURITY,
     Plan,
@@ -17,8 +27,6 @@ from app.core.clusterings.review.planning import (
 from app.core.clusterings.review.purity import CONFIDENCE, Purity, purity_of
 from app.core.platform.tables import Clustering
 
-TARGET = 0.95  # share of the collection
-Basis = Literal["answers", "probabilities"]
 _WORTH = 1.1  # images that an answer must gain; below it, one could as well label each by hand
 
 
@@ -39,17 +47,6 @@ class ClusterReview(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forecast:
-    clusters_to_name: int
-    answers: int
-    images: int
-    share: float  # of the collection
-    basis: Basis
-    clusters_left: int  # that take about as many answers as they have images
-    summary: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Report:
     revision: int
     min_purity: float
@@ -59,6 +56,8 @@ class Report:
     reviewed_images: int
     finished_images: int
     clusters: list[ClusterReview]
+    collection: CollectionReview
+    proof: Proof  # that finished images and the forecast are about
     forecast: Forecast
 
 
@@ -69,15 +68,17 @@ def read_report(
     min_purity: float = MIN_PURITY,
     confidence: float = CONFIDENCE,
     target: float = TARGET,
+    proof: Proof = PROOF,
 ) -> Report:
     state = read_state(session, clustering)
+    whole = review_collection(session, state, min_purity, confidence, target)
     plans = plan_clusters([one.bands for one in state.clusters], min_purity, confidence)
     scale = doubt_scale([band for one in state.clusters for band in one.bands])
     rows = [
         _row(one, plan, scale, min_purity, confidence)
         for one, plan in zip(state.clusters, plans, strict=True)
     ]
-    finished = state.excluded + sum(_finished(row) for row in rows)
+    groups = state.excluded + sum(_finished(row) for row in rows)
     images = state.excluded + sum(row.size for row in rows)
     return Report(
         revision=clustering.revision,
@@ -86,9 +87,13 @@ def read_report(
         images=images,
         excluded_images=state.excluded,
         reviewed_images=sum(row.reviewed for row in rows),
-        finished_images=finished,
+        finished_images=groups if proof == "groups" else whole.finished,
         clusters=rows,
-        forecast=_forecast(rows, plans, images, finished, min_purity, target),
+        collection=whole.review,
+        proof=proof,
+        forecast=_forecast(rows, plans, images, groups, min_purity, target)
+        if proof == "groups"
+        else whole.forecast,
     )
 
 
@@ -160,21 +165,7 @@ def _forecast(
         share=share,
         basis=basis,
         clusters_left=left,
-        summary=_summary(name, answers, share, min_purity, basis, left if share < target else 0),
+        summary=forecast_summary(
+            name, answers, share, min_purity, basis, left if share < target else 0
+        ),
     )
-
-
-def _summary(
-    name: int, answers: int, share: float, min_purity: float, basis: Basis, left: int
-) -> str:
-    steps = []
-    if name:
-        steps.append(f"name {name:,} group{'' if name == 1 else 's'}")
-    if answers:
-        steps.append(f"review {answers:,} photo{'' if answers == 1 else 's'}")
-    todo = f"{', '.join(steps)}: " if steps else ""
-    text = f"{todo}{share:.0%} of the collection at {min_purity:.0%} purity or better"
-    source = "" if basis == "answers" else ", if the model's probabilities are right"
-    rest = f" {left:,} groups need an answer about nearly every photo." if left > 1 else ""
-    rest = " 1 group needs an answer about nearly every photo." if left == 1 else rest
-    return f"{text[0].upper()}{text[1:]}{source}.{rest}"

@@ -1,10 +1,11 @@
 """The request to write a clustering to a file."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 
+from app.core.clusterings.review.collection_report import PROOF, Proof, proven_probability
 from app.core.clusterings.review.report import pure_clusters
 from app.core.clusterings.revisions import check_clusters, open_revision
 from app.core.clusterings.rows import get_clustering
@@ -48,9 +49,16 @@ class ExportCreate(base.JobCreateBase):
         default=None,
         ge=0.5,
         lt=1,
-        description="Only clusters whose lower bound of the 95 % interval of the review reaches "
-        "this purity, and single images that people have confirmed. Only for the current revision. "
-        "The result of the job has the number of images that are left out.",
+        description="Only labels that the review has proven to be so pure, see `proof`, and single "
+        "images that people have confirmed. Only for the current revision. The result of the job "
+        "has the number of images that are left out.",
+    )
+    proof: Proof = Field(
+        default=PROOF,
+        description="With `min_purity`. `groups`: clusters whose lower bound of the 95 % interval "
+        "reaches it, each by itself. `collection`: the exported labels reach it together; single "
+        "clusters may be less pure, as the review shows. It needs far fewer answers, and not "
+        "`cluster_ids` or `min_probability`: a part of the labels is not proven.",
     )
     include_excluded: bool = Field(
         default=False, description="Also export images that were excluded from the clustering."
@@ -76,7 +84,7 @@ class ExportCreate(base.JobCreateBase):
         """Fixes the revision: later edits of the clustering do not change the file."""
         clustering = get_clustering(session, tenant, self.clustering_id)
         view = open_revision(session, clustering, self.revision)
-        pure = self._pure_clusters(session, clustering)
+        self._check_purity(clustering)
         check_clusters(view, self.cluster_ids or (), "cluster_ids")
         # Locked: its images do not change until the job has ended.
         dataset = get_dataset(session, tenant, clustering.dataset_id, lock=True)
@@ -89,7 +97,7 @@ class ExportCreate(base.JobCreateBase):
             "cluster_ids": sorted(set(self.cluster_ids)) if self.cluster_ids else None,
             "min_probability": self.min_probability,
             "min_purity": self.min_purity,
-            "pure_cluster_ids": pure,
+            **self._proven(session, clustering),
             "include_excluded": self.include_excluded,
             "validation_fraction": self.validation_fraction,
             "split_seed": self.split_seed,
@@ -100,13 +108,30 @@ class ExportCreate(base.JobCreateBase):
             session, tenant=tenant, kind=self.kind, dataset=dataset, config=config, request=self
         )
 
-    def _pure_clusters(self, session: Session, clustering: Clustering) -> list[int] | None:
-        """Fixed now: later answers do not change the file."""
+    def _check_purity(self, clustering: Clustering) -> None:
         if self.min_purity is None:
-            return None
+            return
         if self.revision not in (None, clustering.revision):
             raise InvalidRequest.field(
                 "min_purity",
                 f"needs the current revision, {clustering.revision}: the review is about it",
             )
-        return pure_clusters(session, clustering, self.min_purity)
+        if self.proof == "collection" and (self.cluster_ids or self.min_probability):
+            raise InvalidRequest.field(
+                "proof",
+                "collection proves all labels together; with cluster_ids or min_probability "
+                "choose groups",
+            )
+
+    def _proven(self, session: Session, clustering: Clustering) -> dict[str, Any]:
+        """Fixed now: later answers do not change the file."""
+        clusters = lowest = None
+        if self.min_purity is not None and self.proof == "groups":
+            clusters = pure_clusters(session, clustering, self.min_purity)
+        elif self.min_purity is not None:
+            lowest = proven_probability(session, clustering, self.min_purity)
+        return {
+            "proof": None if self.min_purity is None else self.proof,
+            "pure_cluster_ids": clusters,
+            "proven_probability": lowest,
+        }

@@ -10,6 +10,7 @@ from app.core.platform.clock import db_now
 from app.core.platform.tables.base import Base, Json, created_at_column, id_column, tenant_column
 
 EXCLUDED = -1  # the cluster id of excluded images
+CARRIED = -1  # the stratum of an answer about an earlier clustering
 ABSENT = -2  # in a change: the image was added to the clustering by this revision
 
 
@@ -147,7 +148,8 @@ class Review(Base):
     # The cluster of the image as the person said: the same one if the answer was yes, None if it
     # was no without saying which, EXCLUDED if the image belongs to none.
     belongs_to: Mapped[int | None]
-    stratum: Mapped[int | None]  # of a random sample by probability; None: chosen for its gain
+    # Of a random sample by probability; None: chosen for its gain; CARRIED: of an earlier one.
+    stratum: Mapped[int | None]
     reviewed_by: Mapped[str | None] = mapped_column(String(200))  # the key's name; None: no key
     reviewed_at: Mapped[float] = mapped_column(Double(), default=db_now())
 

@@ -27,9 +27,10 @@ class Reviewing:
             clustering = get_clustering(session, TENANT, self.id)
             return read_queue(session, clustering, limit=limit, **options)  # type: ignore[arg-type]
 
-    def report(self, **options: float) -> Report:
+    def report(self, **options: object) -> Report:
         with self.runtime.db.read() as session:
-            return read_report(session, get_clustering(session, TENANT, self.id), **options)
+            clustering = get_clustering(session, TENANT, self.id)
+            return read_report(session, clustering, **options)  # type: ignore[arg-type]
 
     def answer(self, *answers: Answer, **options: object) -> Answered:
         with self.runtime.db.write() as session:
