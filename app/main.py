@@ -40,6 +40,8 @@ from app.api.routes import (
     oip,
     operations,
     predictions,
+    proposals,
+    refused_images,
     review,
     search,
     service,
@@ -57,6 +59,7 @@ from app.core.platform.version import package_version
 from app.core.runtime import Runtime
 from app.core.serving import Serving
 from app.core.serving.counting import PredictionCounter
+from app.core.serving.keeping import RefusedKeeper
 from app.core.serving.preload import ModelPreloader
 from app.core.serving.resolver import ModelResolver
 from app.core.serving.vocabulary import VocabularyEmbedder
@@ -92,6 +95,8 @@ _WITH_KEY = (
     model_aliases,
     model_calibrations,
     model_files,
+    proposals,
+    refused_images,
     loaded_models,
     exports,
     current_clusterings,
@@ -134,6 +139,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.resolver = resolver
     app.state.vocabulary = VocabularyEmbedder(settings, serving)
     app.state.counter = PredictionCounter(runtime.db)
+    app.state.keeper = RefusedKeeper(runtime.db, runtime.storage, runtime.decoders, settings)
     app.state.access = AccessState(runtime)
     app.state.thumbnail_threads = CapacityLimiter(images.THUMBNAIL_THREADS)
     app.state.metrics = metrics
@@ -165,10 +171,12 @@ async def _lifespan(app: FastAPI, *, preloader: ModelPreloader) -> AsyncIterator
     tempfile.tempdir = str(settings.temporary_dir)  # uploads are buffered on the storage's disk
     await preloader.start()
     app.state.counter.start()
+    app.state.keeper.start()
     with notice_stop(runtime.stopping):
         yield
     preloader.stop()
     await app.state.counter.stop()
+    await app.state.keeper.stop()
     app.state.serving.close()
     tracing.stop_tracing()
     runtime.db.dispose()

@@ -52,8 +52,15 @@ class NoveltyDetector:
             raise TemiError(f"features must have shape (N, {self.dim}), not {features.shape}")
         scores = np.empty(len(features))
         for rows in chunks(len(features), _CHUNK):
-            scores[rows] = _distances(_unit(features[rows]) @ self._references.T)  # (chunk, R)
+            scores[rows] = _distances(
+                exact_units(features[rows]) @ self._references.T
+            )  # (chunk, R)
         return scores
+
+    def distance_at(self, share: float) -> float:
+        """Return the distance to the nearest reference that this share of training images has."""
+        shares = np.linspace(0, 1, len(self._quantiles))
+        return float(np.interp(share, shares, self._quantiles))
 
     def novelty(self, features: npt.NDArray[np.floating]) -> Numbers:
         """Return the share of training images that are less unusual: (N,), from 0 to 1."""
@@ -67,14 +74,14 @@ def fit_novelty(features: npt.NDArray[np.floating]) -> NoveltyDetector:
     if features.ndim != 2 or len(features) < 2:
         raise TemiError(f"novelty needs at least two images, not features {features.shape}")
     chosen = _spread(len(features), MAX_REFERENCES)
-    references = _unit(features[chosen]).astype(np.float32)
+    references = exact_units(features[chosen]).astype(np.float32)
     exact = references.astype(np.float64)
     scored = _spread(len(features), _MAX_SCORED)
     place = np.full(len(features), -1)
     place[chosen] = np.arange(len(chosen))
     scores = np.empty(len(scored))
     for rows in chunks(len(scored), _CHUNK):
-        cosines = _unit(features[scored[rows]]) @ exact.T
+        cosines = exact_units(features[scored[rows]]) @ exact.T
         own = place[scored[rows]]
         cosines[own >= 0, own[own >= 0]] = -np.inf  # without itself
         scores[rows] = _distances(cosines)
@@ -92,8 +99,8 @@ def _spread(n: int, count: int) -> npt.NDArray[np.int64]:
     return np.unique(np.linspace(0, n - 1, min(n, count)).round().astype(np.int64))
 
 
-def _unit(rows: npt.NDArray[np.floating]) -> Numbers:
-    """Return rows of length one; zero rows stay zero."""
+def exact_units(rows: npt.NDArray[np.floating]) -> Numbers:
+    """Return rows of length one, in float64; zero rows stay zero."""
     exact = np.asarray(rows, dtype=np.float64)
     length = np.linalg.norm(exact, axis=1, keepdims=True)
     unit: Numbers = exact / np.where(length > 0, length, 1.0)

@@ -55,6 +55,7 @@ from temi_client.models.datasets import (
 )
 from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, ListedKind, LogLine
 from temi_client.models.predictions import LoadedModel, Prediction, Predictions
+from temi_client.models.refusals import Proposal, ProposalStatus, Refused, RefusedImage
 from temi_client.models.registry import (
     AliasChange,
     Calibration,
@@ -69,6 +70,7 @@ from temi_client.models.review import (
     Answer,
     AnswerKind,
     ClusterReview,
+    CollectionReview,
     RefusedAnswer,
     ReviewAnswer,
     ReviewForecast,
@@ -84,7 +86,7 @@ from temi_client.resources.clusterings import ImageOrder, PlotName
 from temi_client.resources.datasets import DuplicateKind, LabelFormat
 from temi_client.resources.jobs import ExportFormat, JobPlotName, SweepParameter
 from temi_client.resources.registry import VersionPlotName
-from temi_client.resources.review import ReviewOrder
+from temi_client.resources.review import Proof, ReviewOrder
 from temi_client.resources.uploads import LabelsFrom, Source
 
 __all__ = [
@@ -105,6 +107,7 @@ __all__ = [
     "ClusterNames",
     "ClusterReview",
     "Clustering",
+    "CollectionReview",
     "Comparison",
     "CorruptDownload",
     "CreatedKey",
@@ -149,9 +152,14 @@ __all__ = [
     "Prediction",
     "Predictions",
     "Progress",
+    "Proof",
+    "Proposal",
+    "ProposalStatus",
     "RankedImage",
     "Readiness",
+    "Refused",
     "RefusedAnswer",
+    "RefusedImage",
     "Reliability",
     "ReviewAnswer",
     "ReviewForecast",

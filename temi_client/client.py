@@ -17,6 +17,7 @@ from temi_client.resources.exports import ExportMethods
 from temi_client.resources.images import ImageMethods
 from temi_client.resources.jobs import JobMethods
 from temi_client.resources.predictions import PredictionMethods
+from temi_client.resources.refusals import RefusalMethods
 from temi_client.resources.registry import RegistryMethods
 from temi_client.resources.review import ReviewMethods
 from temi_client.resources.system import SystemMethods
@@ -36,6 +37,7 @@ class TemiClient(
     ReviewMethods,
     RegistryMethods,
     PredictionMethods,
+    RefusalMethods,
     WorkerMethods,
     SystemMethods,
     AccessMethods,

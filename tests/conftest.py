@@ -33,6 +33,7 @@ from app.core.runtime import Runtime
 from app.main import create_app
 from tests import promises, stray_output
 from tests.buckets import new_bucket
+from tests.converted import CONVERTED
 from tests.leases import LONG_LEASES
 from tests.servers import run_postgres, run_redis, run_s3
 from tests.waiting import PATIENT
@@ -89,9 +90,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _unset_shell_settings() -> Iterator[None]:
+    """All tests and the processes that they start share the folder of converted backbones."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("TEMI_")]:
             patch.delenv(name)
+        for name, value in CONVERTED.items():
+            patch.setenv(name, value)
         yield
 
 
@@ -103,7 +107,8 @@ def _reset_process_state() -> Iterator[None]:
     yield
     os.umask(umask)
     for name in [name for name in os.environ if name.startswith("TEMI_")]:
-        del os.environ[name]  # a command hands its options to its children this way
+        if name not in CONVERTED:
+            del os.environ[name]  # a command hands its options to its children this way
     get_settings.cache_clear()
     idempotency._in_flight.clear()
     logs._process_fields.clear()
@@ -213,6 +218,13 @@ def make_settings(
         return settings
 
     return make
+
+
+@pytest.fixture
+def own_conversions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No backbone is converted yet; use it before `settings`."""
+    for name in CONVERTED:
+        monkeypatch.setenv(name, str(tmp_path / "onnx"))
 
 
 @pytest.fixture

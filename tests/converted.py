@@ -1,8 +1,7 @@
-"""The converted backbones that services of tests share: each would spend seconds on its own."""
+"""The converted backbones that all tests share: each service would spend seconds on its own."""
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 # Kept between runs: a graph is found by its weights and the versions of the packages.
-CONVERTED: dict[str, Any] = {"onnx_dir": Path(tempfile.gettempdir()) / "temi-tests-onnx"}
+CONVERTED = {"TEMI_ONNX_DIR": str(Path(tempfile.gettempdir()) / "temi-tests-onnx")}

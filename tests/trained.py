@@ -14,7 +14,6 @@ from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
 from tests.api.conftest import COLORS, Json, upload, work_on
 from tests.conftest import running_api
-from tests.converted import CONVERTED
 from tests.images import jpeg_bytes
 from tests.waiting import PATIENT
 
@@ -72,7 +71,6 @@ def _settings(folder: Path) -> Settings:
         torch_threads=1,
         max_predict_files=10,
         max_predict_features=50,
-        **CONVERTED,
         **PATIENT,
     )
 

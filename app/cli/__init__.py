@@ -24,6 +24,9 @@ COMMANDS = {
     "clusterings": LazyCommand("clusterings:app", _RESOURCES, "Show and edit clusterings."),
     "exports": LazyCommand("exports:app", _RESOURCES, "Export clusterings to files."),
     "models": LazyCommand("models:app", _RESOURCES, "List models and manage their versions."),
+    "proposals": LazyCommand(
+        "proposals:app", _RESOURCES, "Decide on groups of images that a model refused."
+    ),
     "workers": LazyCommand("workers:app", _RESOURCES, "List workers."),
     "system": LazyCommand(
         "system:system", _RESOURCES, "Show the version, device, storage and limits of the service."

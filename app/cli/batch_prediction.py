@@ -45,11 +45,13 @@ class BatchPredictor:
         top_k: int,
         neighbors: int = 0,
         false_alarm_rate: float | None = None,
+        keep: bool = True,
     ) -> None:
         self._client = client
         self._top_k = top_k
         self._neighbors = neighbors
         self._false_alarm_rate = false_alarm_rate
+        self._keep = keep
         name, _, version = reference.partition("/versions/")
         self._name = name
         self._version = int(version) if version.isdecimal() else None
@@ -103,6 +105,7 @@ class BatchPredictor:
                 top_k=self._top_k,
                 neighbors=self._neighbors,
                 false_alarm_rate=self._false_alarm_rate,
+                keep=self._keep,
             )
         except ApiError as error:
             if error.status not in _REFUSED_FILES:

@@ -33,6 +33,7 @@ from app.cli.options import (
     OptionalClusters,
     Precision,
     Priority,
+    PurityProof,
     Recipe,
     Revision,
     Seed,
@@ -184,6 +185,19 @@ def map_(
 
 
 @app.command()
+def gather(
+    ctx: typer.Context,
+    model: ModelReference,
+    priority: Priority = None,
+    webhook_url: WebhookUrl = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Gather the images that a model has refused into proposed groups."""
+    _start("gather", **locals())
+
+
+@app.command()
 def export(
     ctx: typer.Context,
     clustering_id: ClusteringId,
@@ -192,6 +206,7 @@ def export(
     cluster_ids: OnlyClusters = None,
     min_probability: MinProbability = None,
     min_purity: MinPurity = None,
+    proof: PurityProof = None,
     include_excluded: IncludeExcluded = None,
     priority: Priority = None,
     webhook_url: WebhookUrl = None,

@@ -8,7 +8,7 @@ import typer
 
 from app.cli import references
 from temi import config
-from temi_client import ExportFormat, LabelsFrom
+from temi_client import ExportFormat, LabelsFrom, Proof
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until the job ends.")]
@@ -105,6 +105,12 @@ Revision = Annotated[
 ]
 MinProbability = Annotated[
     float | None, typer.Option(min=0, max=1, help="Leave out images with a lower probability.")
+]
+PurityProof = Annotated[
+    Proof | None,
+    typer.Option(
+        "--proof", help="With --min-purity: groups, or the collection as a whole; default: groups."
+    ),
 ]
 MinPurity = Annotated[
     float | None,

@@ -51,6 +51,9 @@ def predict(
         ),
     ] = 0,
     false_alarm_rate: FalseAlarmRate = None,
+    keep: Annotated[
+        bool, typer.Option(help="Whether the service may keep refused images, if it is set to.")
+    ] = True,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -62,7 +65,7 @@ def predict(
     if paths and not files:
         raise typer.BadParameter("There is no image in these folders.", param_hint="PATHS")
     with connect_for_transfer(ctx) as client, StageProgress() as progress:
-        predictor = BatchPredictor(client, model, top_k, neighbors, false_alarm_rate)
+        predictor = BatchPredictor(client, model, top_k, neighbors, false_alarm_rate, keep)
         found = predictor.predict_stored(image_ids) if image_ids else predictor.predict(files)
         rows = _Rows(found, len(image_ids or files), progress)
         if out is not None:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from temi_client.models.base import ApiModel, ErrorInfo
 
-JobKind = Literal["cluster", "sweep", "finetune", "predict", "map", "export"]
+JobKind = Literal["cluster", "sweep", "finetune", "predict", "map", "export", "gather"]
 ListedKind = Literal["ingest", JobKind]  # uploads are jobs, too
 OpenStatus = Literal["queued", "running", "cancelling"]
 FinalStatus = Literal["succeeded", "failed", "cancelled"]

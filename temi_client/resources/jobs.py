@@ -13,6 +13,7 @@ from temi_client.errors import JobFailed
 from temi_client.events import JobWatcher
 from temi_client.models.jobs import CurvePoint, Job, JobKind, JobStatus, ListedKind, LogLine
 from temi_client.resources.base import Resource, idempotency_header, path_segment, without_none
+from temi_client.resources.review import Proof
 
 SweepParameter = Literal["beta", "n_clusters"]
 JobPlotName = Literal["sweep"]
@@ -123,6 +124,11 @@ class JobMethods(Resource):
             **options,
         )
 
+    def gather(self, model: str, **options: Any) -> Job:
+        """Gathers the images that a model has refused into proposed groups; `proposals` lists
+        them. The service does so itself when enough have come."""
+        return self.create_job(kind="gather", model=model, **options)
+
     def export(
         self,
         clustering_id: str,
@@ -132,6 +138,7 @@ class JobMethods(Resource):
         cluster_ids: Sequence[int] | None = None,
         min_probability: float | None = None,
         min_purity: float | None = None,
+        proof: Proof | None = None,
         include_excluded: bool | None = None,
         validation_fraction: float | None = None,
         split_seed: int | None = None,
@@ -139,7 +146,8 @@ class JobMethods(Resource):
         **options: Any,
     ) -> Job:
         """Exports a clustering to a file; the job's result has the `export_id`. `min_purity`
-        leaves out clusters that the review has not proven to be so pure."""
+        leaves out labels that the review has not proven to be so pure: each cluster by itself
+        (`proof="groups"`), or all together (`"collection"`)."""
         return self.create_job(
             kind="export",
             clustering_id=clustering_id,
@@ -148,6 +156,7 @@ class JobMethods(Resource):
             cluster_ids=None if cluster_ids is None else list(cluster_ids),
             min_probability=min_probability,
             min_purity=min_purity,
+            proof=proof,
             include_excluded=include_excluded,
             validation_fraction=validation_fraction,
             split_seed=split_seed,

@@ -24,10 +24,12 @@ class PredictionMethods(Resource):
         probabilities: bool = False,
         neighbors: int = 0,
         false_alarm_rate: float | None = None,
+        keep: bool = True,
     ) -> Predictions:
         """Labels files with a model: `name`, `name@alias`, or `name` and `version`. `neighbors`
         is the number of most similar images of the training to list. With a `false_alarm_rate`,
-        images unlike those of the training get no cluster and the label `none of these`."""
+        images unlike those of the training get no cluster and the label `none of these`; unless
+        `keep` is False, the service may keep them for `proposals`, if it is set to."""
         files = [Path(path) for path in paths]
         if not files:
             raise ValueError("no images to predict")
@@ -40,6 +42,7 @@ class PredictionMethods(Resource):
             batch = files[start : start + _PREDICT_BATCH]
             body = multipart_body(batch)
             options = _options(top_k, probabilities, neighbors, false_alarm_rate)
+            options |= {} if keep else {"keep": False}
             response = self._predict(name, version, options, body=body)
             found += response.data
         assert response is not None

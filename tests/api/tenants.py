@@ -3,14 +3,20 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from fastapi.testclient import TestClient
+from sqlalchemy import select
 
+from app.core.gathering.features import encode_features
 from app.core.jobs.lifecycle import claim, finish
 from app.core.jobs.requests.map import map_key
+from app.core.platform.ids import new_id
+from app.core.platform.tables import Image, ModelVersion, Proposal, RefusedImage
 from app.core.runtime import Runtime
 from tests.api.conftest import add_sweep_points, store_clustering, upload, work_on
 from tests.images import jpeg_bytes, png_bytes
 from tests.keys import bearer, make_key
+from tests.model_files import DIM
 
 SECRET = "aardvark"  # in every name that the owner gives
 TUS = {"Tus-Resumable": "1.0.0"}
@@ -73,8 +79,38 @@ def make_owner(client: TestClient, runtime: Runtime, name: str) -> Tenant:
         alias="live",
         export_id=owner.done("GET", f"/v1/jobs/{exported}").json()["result"]["export_id"],
         upload_id=sent.headers["Location"].rpartition("/")[2],
+        **_refused(runtime, name, clustering, dataset),
     )
     return owner
+
+
+def _refused(runtime: Runtime, tenant: str, clustering_id: str, dataset_id: str) -> dict[str, str]:
+    """A proposal of one image, whose bytes an image of the dataset has."""
+    with runtime.db.write() as session:
+        version = session.scalars(
+            select(ModelVersion).where(ModelVersion.clustering_id == clustering_id)
+        ).one()
+        image = session.scalars(select(Image).where(Image.dataset_id == dataset_id)).first()
+        assert image is not None
+        common = {"tenant": tenant, "model_id": version.model_id, "version": version.version}
+        proposal = Proposal(id=new_id("prp"), size=1, tightness=1.0, **common)
+        shared = ("sha256", "width", "height", "format", "bytes")
+        refused = RefusedImage(
+            id=new_id("rfi"),
+            proposal_id=proposal.id,
+            rank=0,
+            name=f"{SECRET}.jpg",
+            novelty=1.0,
+            probability=0.5,
+            margin=0.1,
+            features=encode_features(np.ones(DIM)),
+            **{column: getattr(image, column) for column in shared},
+            **common,
+        )
+        session.add(proposal)
+        session.flush()
+        session.add(refused)
+        return {"proposal_id": proposal.id, "refused_id": refused.id}
 
 
 def _ingest(owner: Tenant, runtime: Runtime) -> dict[str, Any]:

@@ -70,6 +70,7 @@ _REQUESTS: dict[Operation, dict[str, Any]] = {
     ("GET", "/v1/models/{name}:compare"): {"params": {"left": 1, "right": 1}},
     ("POST", "/v1/models/{name}:predict"): {"files": _PHOTO},
     ("POST", "/v1/models/{name}/versions/{version}:predict"): {"files": _PHOTO},
+    ("POST", "/v1/proposals/{proposal_id}:accept"): {"json": {"new_cluster": "taken"}},
     ("POST", "/v1/uploads"): {"headers": {**TUS, "Upload-Length": "5"}},
     ("HEAD", "/v1/uploads/{upload_id}"): {"headers": TUS},
     ("PATCH", "/v1/uploads/{upload_id}"): {

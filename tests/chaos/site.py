@@ -18,7 +18,6 @@ from app.core.platform.processes import kill_with_parent
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
 from temi_client import TemiClient
-from tests.converted import CONVERTED
 from tests.leases import LONG_LEASES
 from tests.servers import free_port
 from tests.waiting import LONG_SECONDS, PATIENT, as_variables, wait_until
@@ -86,7 +85,7 @@ class Site:
         times: Mapping[str, float] = LONG_TIMES,
         **settings: Any,
     ) -> None:
-        changes = {"data_dir": folder / "data", "torch_threads": 1, **CONVERTED, **PATIENT}
+        changes = {"data_dir": folder / "data", "torch_threads": 1, **PATIENT}
         changes |= {**times, **settings}
         self.settings = Settings(_env_file=None, **changes)
         self.runtime = Runtime(self.settings)

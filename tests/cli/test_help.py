@@ -16,7 +16,16 @@ _LOCAL = {
     *("serve", "worker"),
 }
 # Commands that save a file, delete something, or print lines.
-_WITHOUT_JSON = {"cluster", "contact-sheet", "delete", "download", "labels", "map", "plot"}
+_WITHOUT_JSON = {
+    "cluster",
+    "contact-sheet",
+    "delete",
+    "delete-all",
+    "download",
+    "labels",
+    "map",
+    "plot",
+}
 _WITHOUT_JSON |= {"export", "thumbnail", "unalias"}
 
 

@@ -40,17 +40,23 @@ _REFUSED = {
     "delete_export": 404,
     "delete_image": 409,
     "delete_images": 409,
+    "delete_refused_image": 404,
     "delete_upload": 404,
     "delete_version": 404,  # deleted with its model
     "download_export": 404,
+    "dismiss_proposal": 404,
     "download_map": 404,
+    "download_refused_image": 404,
     "import_version": 422,
+    "accept_proposal": 404,  # no image was refused
     "add_calibration": 409,
     "list_alias_changes": 404,
     "read_changed_images": 422,  # there is no other clustering
     "read_changes": 422,
     "read_job_plot": 404,  # the job is no sweep
     "read_export": 404,
+    "read_proposal": 404,
+    "read_refused_thumbnail": 404,
     "read_upload": 404,
     "retry_job": 409,
     "revoke_key": 404,
@@ -132,6 +138,8 @@ def _known(live: Live) -> dict[str, Any]:
             "export_id": "exp_1",
             "upload_id": "up_1",
             "key_id": "key_1",
+            "proposal_id": "prop_1",
+            "refused_id": "ref_1",
             "name": "cats-dogs",
             "model": "cats-dogs",
             "alias": "live",
@@ -157,6 +165,7 @@ def _json_body(name: str, known: dict[str, Any]) -> tuple[str, dict[str, Any]] |
             {"kind": "cluster", "dataset_id": known["dataset_id"], "n_clusters": 2},
         ),
         "create_key": ("KeyCreate", {"name": "another", "scopes": ["read"]}),
+        "accept_proposal": ("ProposalAccept", {"new_cluster": "birds"}),
         "create_answers": (
             "AnswersCreate",
             {"answers": [{"image_id": known["image_id"], "cluster_id": 0, "answer": "yes"}]},

@@ -19,7 +19,6 @@ from PIL import Image, ImageDraw
 
 from app.core.platform.db import Database
 from temi_client import TemiClient
-from tests.converted import CONVERTED
 from tests.leases import LONG_LEASES, expire_lease
 from tests.servers import free_port
 from tests.waiting import LONG_SECONDS, PATIENT, as_variables, end, wait_until
@@ -31,7 +30,6 @@ SERVICE_VARIABLES = as_variables(
         "maintenance_seconds": 0.5,
         "checkpoint_seconds": 0.5,
         "torch_threads": 1,  # other tests run on the other processors
-        **CONVERTED,
         **LONG_LEASES,
         **PATIENT,
     }

@@ -9,4 +9,5 @@ ENTRIES = {
     "predict": "worker.jobs.predict:run_predict",
     "map": "worker.jobs.map:run_map",
     "export": "worker.jobs.export:run_export",
+    "gather": "worker.jobs.gather:run_gather",
 }

@@ -1,7 +1,7 @@
 """Predict jobs: assign the images of a dataset to the clusters of a registered model."""
 
 from worker.context import JobContext
-from worker.stages.abstention import abstain
+from worker.stages.abstention import abstain, keep_novel_images
 from worker.stages.base import ModelJob, embed, run_stage
 from worker.stages.evaluation import EvaluationFiles, evaluate_clustering
 from worker.stages.extension import register_extension
@@ -31,5 +31,6 @@ def run_predict(context: JobContext) -> None:
         merges=job.clusters.merges,
         embedding_folder=job.embedding.folder,
     )
+    keep_novel_images(job, result.assignments)
     if not register_extension(context, job, result):
         register_prediction(context, job.model_name, job.model_version, result)

@@ -108,6 +108,11 @@ def measure(
     metrics: dict[str, Any] = tally.result().as_dict()
     # One number per cluster, and the rows of the clusters have them.
     del metrics["cluster_sizes"]
+    metrics |= {
+        "mean_probability": float(calibrated.mean()),
+        "median_probability": float(np.median(calibrated)),
+        "mean_raw_probability": float(probability.mean()),
+    }
     metrics |= {"temi": None, "kmeans": None, "neighbor_precision": None}
     metrics |= {"calibration": as_dict(calibration), "calibration_error": None}
     if labels:

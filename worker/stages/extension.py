@@ -48,6 +48,8 @@ def register_extension(context: JobContext, job: ModelJob, result: ClusteringRes
         lock_clustering(session, clustering)
         if clustering.revision != planned:  # edited meanwhile
             rows = _new_rows(session, clustering, job, ids, result)
+        clustering.dataset_fingerprint = context.job.dataset_fingerprint
+        clustering.embedding_folder = result.embedding_folder
         if rows:
             _add(context, session, clustering, rows, result)
         summary = {
@@ -69,8 +71,6 @@ def _add(
 ) -> None:
     editor = ClusteringEditor(session, clustering)
     editor.add_images(rows)
-    clustering.dataset_fingerprint = context.job.dataset_fingerprint
-    clustering.embedding_folder = result.embedding_folder
     clustering.metrics = result.metrics
     arguments = {"images": len(rows), "job_id": context.job.id}
     editor.finish("extend", arguments, created_by=None)
@@ -83,7 +83,9 @@ def _new_rows(
     ids: Sequence[str],
     result: ClusteringResult,
 ) -> list[Assigned]:
-    """The rows of the images that the clustering lacks."""
+    """The rows of the images that the clustering lacks; none if the job is for features only."""
+    if job.context.job.config.get("features_only"):
+        return []
     current = _current_clusters(session, clustering, ids)  # (N,)
     new = np.flatnonzero(current == ABSENT)  # (M,)
     outputs = result.assignments.cluster[new]

@@ -1,7 +1,6 @@
 """`:predict`: labels for images in a form, stored images, embeddings, or a whole dataset."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from app.api import schemas
+from app.api.feature_predictions import NamedInputs, needs_features, predict_with_features
 from app.api.http.auth import ApiKeyAuth, AuthenticatedRoute
 from app.api.http.body_limits import media_type_of
 from app.api.http.dependencies import IdempotencyKeyHeader
@@ -29,7 +29,6 @@ from app.api.inference import (
 )
 from app.api.routes.jobs import accept_job, accepted
 from app.api.routes.models import Version
-from app.core.clusterings.training_images import nearest_training_images
 from app.core.datasets.neighbors import Neighbor
 from app.core.datasets.queries import image_hashes
 from app.core.jobs.requests.predict import PredictCreate
@@ -63,12 +62,6 @@ class ImageUnknown(ImageRejected):
 
 class ImageGone(ImageRejected):
     code = "image_missing"
-
-
-@dataclass(frozen=True)
-class _NamedInputs:
-    names: Sequence[str]  # one per input, for the response
-    inputs: PredictInputs
 
 
 @router.post(
@@ -119,46 +112,14 @@ async def _predict(request: Request, reference: str, idempotency_key: str | None
                 )
             named = await run_in_threadpool(_to_inputs, context, body)
         check_novelty(context.model, options.false_alarm_rate)
-        if options.neighbors:
-            return await _predict_with_neighbors(context, options, named)
+        if needs_features(context, options, named):
+            found = await predict_with_features(context, options, named)
+            return _to_response(context, options, named.names, found.outcomes, found.neighbors)
         outcomes = await context.predict(named.inputs, options.deadline_seconds)
         return _to_response(context, options, named.names, outcomes)
 
 
-async def _predict_with_neighbors(
-    context: PredictContext, options: schemas.PredictOptions, named: _NamedInputs
-) -> Response:
-    """The features of the images give the labels and the neighbors."""
-    runtime, seconds = context.runtime, options.deadline_seconds
-    limit, count = runtime.settings.max_predict_files, len(named.inputs)
-    if count > limit:
-        raise InvalidRequest.field(
-            "neighbors", f"can be listed for at most {limit:,} inputs, not {count:,}"
-        )
-    embedded = await context.embed(named.inputs, seconds)
-    rows = [row for row in embedded if not isinstance(row, ImageRejected)]
-    if not rows:
-        errors = [row for row in embedded if isinstance(row, ImageRejected)]
-        return _to_response(context, options, named.names, errors)
-    features = np.stack(rows)
-    predicted = iter(await context.predict(PredictInputs(features=features), seconds))
-    outcomes = [row if isinstance(row, ImageRejected) else next(predicted) for row in embedded]
-    found = await run_in_threadpool(
-        nearest_training_images,
-        runtime.db,
-        runtime.storage,
-        context.model.clustering_id,
-        features,
-        options.neighbors,
-    )
-    if found is None:
-        return _to_response(context, options, named.names, outcomes)
-    near = iter(found)
-    neighbors = [None if isinstance(row, ImageRejected) else next(near) for row in embedded]
-    return _to_response(context, options, named.names, outcomes, neighbors)
-
-
-async def _read_form(context: PredictContext) -> _NamedInputs:
+async def _read_form(context: PredictContext) -> NamedInputs:
     names: list[str] = []
     images: list[bytes] = []
     limit = context.runtime.settings.max_predict_files
@@ -166,7 +127,7 @@ async def _read_form(context: PredictContext) -> _NamedInputs:
         names.append(part.filename)
         images.append(part.file.read())
     context.reservation.enqueue_body(images=len(names))
-    return _NamedInputs(names, PredictInputs(images=images))
+    return NamedInputs(names, PredictInputs(images=images), uploaded=True)
 
 
 async def _read_json(context: PredictContext) -> schemas.PredictBody:
@@ -182,7 +143,7 @@ def _parse(body: bytes) -> schemas.PredictBody:
     return parse_json(schemas.PredictBody, body, not_json=not_json)
 
 
-def _to_inputs(context: PredictContext, body: schemas.PredictBody) -> _NamedInputs:
+def _to_inputs(context: PredictContext, body: schemas.PredictBody) -> NamedInputs:
     runtime, settings = context.runtime, context.runtime.settings
     if body.image_ids is not None:
         check_count("image_ids", len(body.image_ids), settings.max_predict_files)
@@ -193,13 +154,13 @@ def _to_inputs(context: PredictContext, body: schemas.PredictBody) -> _NamedInpu
             body.image_ids,
             context.reservation,
         )
-        return _NamedInputs(body.image_ids, PredictInputs(images=images))
+        return NamedInputs(body.image_ids, PredictInputs(images=images))
     assert body.embeddings is not None
     rows, dim = body.embeddings, context.model.feature_dim
     check_count("embeddings", len(rows), settings.max_predict_features)
     check_rows("embeddings", rows, dim)
     features = to_features("embeddings", rows, len(rows), dim)
-    return _NamedInputs([str(i) for i in range(len(rows))], PredictInputs(features=features))
+    return NamedInputs([str(i) for i in range(len(rows))], PredictInputs(features=features))
 
 
 def read_stored_images(

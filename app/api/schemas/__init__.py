@@ -12,6 +12,7 @@ from app.api.schemas.label_studio import *  # noqa: F403
 from app.api.schemas.models import *  # noqa: F403
 from app.api.schemas.operations import *  # noqa: F403
 from app.api.schemas.predictions import *  # noqa: F403
+from app.api.schemas.refusals import *  # noqa: F403
 from app.api.schemas.review import *  # noqa: F403
 from app.api.schemas.search import *  # noqa: F403
 from app.api.schemas.system import *  # noqa: F403

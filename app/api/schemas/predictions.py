@@ -29,6 +29,11 @@ class PredictOptions(BaseModel):
         "this share of known images is refused by mistake. By default every image gets a cluster.",
         examples=[0.01],
     )
+    keep: bool = Field(
+        default=True,
+        description="False: the server does not keep refused images of this request, even if it "
+        "is set to keep them (`TEMI_KEEP_REFUSED`).",
+    )
     neighbors: int = Field(
         default=0,
         ge=0,

@@ -6,7 +6,15 @@ from sqlalchemy.orm import Session
 from app.core.platform.actor import Actor
 from app.core.platform.clock import db_now
 from app.core.platform.errors import QuotaExceeded
-from app.core.platform.tables import ApiKey, Dataset, IdempotencyKey, Model, ModelVersion, Upload
+from app.core.platform.tables import (
+    ApiKey,
+    Dataset,
+    IdempotencyKey,
+    Model,
+    ModelVersion,
+    RefusedImage,
+    Upload,
+)
 
 
 def check_quota(session: Session, actor: Actor, added: int = 0) -> None:
@@ -40,14 +48,19 @@ def quota_of(session: Session, key_id: str | None) -> int | None:
 
 
 def stored_bytes(session: Session, tenant: str) -> int:
-    """Size of images and imported models; what the service computes does not count."""
+    """Size of images, refused ones too, and imported models; what the service computes does not
+    count."""
     images = select(func.sum(Dataset.bytes)).where(Dataset.tenant == tenant)
     models = (
         select(func.sum(ModelVersion.bytes))
         .join(Model, Model.id == ModelVersion.model_id)
         .where(Model.tenant == tenant)
     )
-    return sum(int(session.scalar(query) or 0) for query in (images, models))
+    refused = select(func.sum(RefusedImage.bytes)).where(
+        RefusedImage.tenant == tenant,
+        RefusedImage.image_id.is_(None),  # the others are images of a dataset
+    )
+    return sum(int(session.scalar(query) or 0) for query in (images, models, refused))
 
 
 def was_answered(session: Session, tenant: str, idempotency_key: str | None) -> bool:

@@ -2,11 +2,20 @@
 
 from collections.abc import Iterator
 
-from sqlalchemy import select
+from sqlalchemy import select, union_all
 from sqlalchemy.orm import Session
 
 from app.core.jobs.requests.ingest import upload_keys
-from app.core.platform.tables import OPEN, Clustering, Embedding, Export, Image, Job, ModelVersion
+from app.core.platform.tables import (
+    OPEN,
+    Clustering,
+    Embedding,
+    Export,
+    Image,
+    Job,
+    ModelVersion,
+    RefusedImage,
+)
 from app.core.storage import Storage
 from app.core.storage.keys import (
     EMBEDDINGS,
@@ -47,9 +56,9 @@ def may_vanish(key: str) -> bool:
 
 def image_keys(session: Session) -> Iterator[str]:
     """Each key once: images with the same bytes share them."""
-    hashes = select(Image.sha256).order_by(Image.sha256).execution_options(yield_per=_ROWS)
+    hashes = union_all(select(Image.sha256), select(RefusedImage.sha256)).order_by("sha256")
     before = None
-    for sha256 in session.scalars(hashes):
+    for sha256 in session.scalars(hashes.execution_options(yield_per=_ROWS)):
         if sha256 != before:
             yield blob_key(sha256)
         before = sha256

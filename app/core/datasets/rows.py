@@ -124,10 +124,17 @@ def fingerprint(session: Session, dataset_id: str) -> str:
     return digest.hexdigest()
 
 
-def check_unused(session: Session, dataset: Dataset) -> None:
-    """Raises DatasetInUse if a job is open. The dataset must be locked."""
+def check_unused(session: Session, dataset: Dataset, *, ignored_job: str = "") -> None:
+    """Raises DatasetInUse if another job is open. The dataset must be locked."""
     user = session.scalar(
-        select(Job.id).where(Job.dataset_id == dataset.id, Job.status.in_(OPEN)).limit(1)
+        select(Job.id)
+        .where(
+            Job.dataset_id == dataset.id,
+            Job.status.in_(OPEN),
+            Job.id != ignored_job,
+            Job.kind != "gather",  # reads refused images, which are in no dataset
+        )
+        .limit(1)
     )
     if user is not None:
         raise DatasetInUse(f"The job {user} uses this dataset; wait for it or cancel it.")

@@ -12,7 +12,7 @@ from app.core.platform.resources import Resource
 
 COUNT_STAGE = "count"  # after embed, only in a clustering whose number of clusters is to be found
 
-KindName = Literal["ingest", "cluster", "sweep", "finetune", "predict", "map", "export"]
+KindName = Literal["ingest", "cluster", "sweep", "finetune", "predict", "map", "export", "gather"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ KINDS: dict[str, JobKind] = {
         JobKind("predict", "gpu", ("embed", "evaluate", "register")),
         JobKind("map", "cpu", ("embed", "mine", "project")),
         JobKind("export", "cpu", ("export",)),
+        JobKind("gather", "cpu", ("gather",)),
     )
 }
 

@@ -1,4 +1,4 @@
-"""Webhooks at the end of a job, signed as in the Standard Webhooks specification.
+"""Webhooks at the end of a job and for new proposals, signed as in Standard Webhooks.
 
 A delivery is a row that is written with the end of the job, so it cannot be lost. A worker claims
 it for a minute, sends it and stores the response; if the worker dies, it becomes due again.
@@ -11,7 +11,7 @@ import hmac
 import ipaddress
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +27,7 @@ from app.core.platform.db import Database
 from app.core.platform.errors import InvalidRequest, ServiceError
 from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
-from app.core.platform.tables import Job, WebhookDelivery
+from app.core.platform.tables import Job, Proposal, WebhookDelivery
 
 RETRY_SECONDS = (5.0, 30.0, 120.0, 600.0, 3600.0, 21600.0)  # after each failed attempt
 _CONNECT_SECONDS = 5.0
@@ -77,6 +77,29 @@ def add_delivery(session: Session, job: Job) -> None:
         "data": _describe(job),
     }
     session.add(WebhookDelivery(id=new_id("msg"), job_id=job.id, url=job.webhook_url, body=body))
+    session.flush()
+
+
+def add_proposal_delivery(
+    session: Session,
+    job: Job,
+    url: str | None,
+    model: Mapping[str, Any],
+    proposals: Sequence[Proposal],
+) -> None:
+    """Adds the delivery of new proposals, in the transaction of the gather job that found them."""
+    if url is None or not proposals:
+        return
+    found = [
+        {"id": proposal.id, "images": proposal.size, "tightness": proposal.tightness}
+        for proposal in proposals
+    ]
+    body = {
+        "type": "proposals.created",
+        "timestamp": _iso(proposals[0].created_at),
+        "data": {"model": dict(model), "job_id": job.id, "proposals": found},
+    }
+    session.add(WebhookDelivery(id=new_id("msg"), job_id=job.id, url=url, body=body))
     session.flush()
 
 

@@ -1,4 +1,5 @@
-"""Deletes models and versions. Their clusterings and exports stay."""
+"""Deletes models and versions. Their clusterings and exports stay; the images that they
+have refused are deleted."""
 
 from collections.abc import Sequence
 
@@ -7,7 +8,8 @@ from sqlalchemy.orm import Session
 
 from app.core.models.versions import get_model, get_version
 from app.core.platform.errors import VersionInUse
-from app.core.platform.tables import OPEN, Job, Model, ModelAlias, ModelVersion
+from app.core.platform.tables import OPEN, Job, Model, ModelAlias, ModelVersion, RefusedImage
+from app.core.storage.deletion.cleanup import schedule_hashes
 
 
 def delete_version(session: Session, tenant: str, name: str, version: int) -> list[str]:
@@ -27,6 +29,10 @@ def _delete(session: Session, model: Model, versions: Sequence[ModelVersion]) ->
     numbers = [version.version for version in versions]
     _check_no_alias(session, model, numbers)
     _check_no_job(session, model, numbers)
+    refused = select(RefusedImage.sha256).where(
+        RefusedImage.model_id == model.id, RefusedImage.version.in_(numbers)
+    )
+    schedule_hashes(session, refused)  # the rows are deleted with the versions
     session.execute(
         delete(ModelVersion)
         .where(ModelVersion.model_id == model.id, ModelVersion.version.in_(numbers))
@@ -62,7 +68,7 @@ def _check_no_job(session: Session, model: Model, numbers: Sequence[int]) -> Non
         .where(
             Job.tenant == model.tenant,
             Job.status.in_(OPEN),
-            Job.kind.in_(["predict", "finetune"]),
+            Job.kind.in_(["predict", "finetune", "gather"]),
             named.as_string() == model.name,
             version.as_integer().in_(numbers),
         )

@@ -125,6 +125,15 @@ def load_model(
     return LoadedVersion(_open_extractor(files, contents, settings), model, detector)
 
 
+def load_detector(files: ModelFiles, storage: Storage) -> "NoveltyDetector":
+    """Loads the novelty detector alone; checks its SHA-256."""
+    sha256 = dict(files.hashes)[NOVELTY_FILE]
+    contents = {NOVELTY_FILE: read_verified(storage, files.folder, NOVELTY_FILE, sha256)}
+    found = _load_detector(contents)
+    assert found is not None
+    return found
+
+
 def load_trainable(files: ModelFiles, settings: Settings) -> "Backbone":
     """Loads the version's backbone with torch; checks the SHA-256 of every file."""
     return _load_with_torch(files, verify_files(open_storage(settings), files), settings)

@@ -151,6 +151,12 @@ class TooFewReviews(Conflict):
     code = "too_few_reviews"
 
 
+class ProposalDecided(Conflict):
+    """The proposal was accepted elsewhere, or dismissed."""
+
+    code = "proposal_decided"
+
+
 class UploadOffset(Conflict):
     code = "upload_offset"
 

@@ -26,7 +26,7 @@ def waits(runtime: Runtime, *takes: str) -> bool:
 def test_every_kind_has_a_worker_that_runs_it() -> None:
     assert {kind.resource for kind in KINDS.values()} == set(RESOURCES)
     assert kinds_for(RESOURCES) == list(KINDS)
-    assert sorted(kinds_for(["cpu"])) == ["export", "ingest", "map"]
+    assert sorted(kinds_for(["cpu"])) == ["export", "gather", "ingest", "map"]
 
 
 def test_a_worker_claims_only_kinds_of_its_resources(

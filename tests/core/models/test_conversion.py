@@ -20,6 +20,8 @@ from tests.worker.tiny import tiny_backbone
 
 FOLDER = "models/job_1"
 
+pytestmark = pytest.mark.usefixtures("own_conversions")
+
 
 def registered(runtime: Runtime, **changes: object) -> ModelFiles:
     manifest = small_manifest(3, **changes)

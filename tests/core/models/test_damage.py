@@ -133,6 +133,7 @@ class _Trap:
         return Path.touch, (self._path,)
 
 
+@pytest.mark.usefixtures("own_conversions")
 @pytest.mark.parametrize("name", ["model.safetensors", "backbone.safetensors"])
 def test_loading_never_unpickles(
     runtime: Runtime,

@@ -2,7 +2,7 @@
 
 from app.core.datasets.sources.base import Member
 from app.core.platform.settings import Settings
-from worker.jobs.ingest import member_details
+from worker.jobs.ingest_members import member_details
 
 SETTINGS = Settings(_env_file=None, max_name_bytes=64, max_attributes_bytes=64)
 

@@ -102,6 +102,7 @@ def test_fewer_images_than_clusters_are_fine(runtime: Runtime, claimed: Claimed)
     assert len(assignments(runtime, job)) == 1
 
 
+@pytest.mark.usefixtures("own_conversions")
 def test_other_weights_are_refused(
     runtime: Runtime, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from app.core.jobs.lifecycle import cancel, claim
 from app.core.platform.tables import Dataset, Job
 from app.core.runtime import Runtime
 from tests.conftest import MakeSettings, migrate
-from tests.images import jpeg_bytes, zip_of
+from tests.images import image_bytes, jpeg_bytes, zip_of
 from tests.servers import frozen, start_postgres
 from tests.waiting import has_ended, join, wait_until
 from tests.worker.conftest import AddIngest
@@ -34,6 +34,14 @@ def small_job(any_runtime: Runtime, add_ingest: AddIngest) -> Job:
 def large_archive() -> bytes:
     good = jpeg_bytes()
     return zip_of({f"{n}.jpg": good + n.to_bytes(2) for n in range(4000)})
+
+
+@pytest.fixture(scope="module")
+def slow_archive() -> bytes:
+    """Minutes of decoding: no machine has read it before a test acts on the job."""
+    image = image_bytes("PNG", "black", (5000, 5000), mode="1")
+    # Bytes after the image: files of this size are decoded few at a time, so progress comes soon.
+    return zip_of({f"{n}.png": image + n.to_bytes(2) + bytes(128 * 1024) for n in range(2000)})
 
 
 @contextmanager
@@ -137,9 +145,9 @@ def test_a_job_fails_with_the_code_of_its_error(runtime: Runtime, add_ingest: Ad
 
 
 def test_stopping_releases_the_job_without_a_crash(
-    runtime: Runtime, add_ingest: AddIngest, large_archive: bytes
+    runtime: Runtime, add_ingest: AddIngest, slow_archive: bytes
 ) -> None:
-    job = add_ingest(runtime, large_archive)
+    job = add_ingest(runtime, slow_archive)
     with running(runtime, job) as stopping:
         stopping.set()
         wait_until(lambda: job_row(runtime, job.id).status == "queued")
@@ -162,9 +170,9 @@ def test_a_killed_process_counts_as_a_crash_and_the_job_resumes(
 
 
 def test_cancelled_while_it_runs(
-    runtime: Runtime, add_ingest: AddIngest, large_archive: bytes
+    runtime: Runtime, add_ingest: AddIngest, slow_archive: bytes
 ) -> None:
-    job = add_ingest(runtime, large_archive)
+    job = add_ingest(runtime, slow_archive)
     with running(runtime, job):
         with runtime.db.write() as session:
             assert cancel(session, "default", job.id).status == "cancelling"
@@ -173,9 +181,9 @@ def test_cancelled_while_it_runs(
 
 
 def test_a_job_claimed_by_another_worker_is_given_up(
-    runtime: Runtime, add_ingest: AddIngest, large_archive: bytes
+    runtime: Runtime, add_ingest: AddIngest, slow_archive: bytes
 ) -> None:
-    job = add_ingest(runtime, large_archive)
+    job = add_ingest(runtime, slow_archive)
     with running(runtime, job):
         with runtime.db.write() as session:  # one transaction: no heartbeat in between
             session.get_one(Job, job.id).lease_until = 0.0
@@ -232,10 +240,10 @@ def test_a_database_outage_counts_as_no_crash(
 
 
 def test_a_frozen_database_ends_the_job_in_time(
-    make_settings: MakeSettings, add_ingest: AddIngest, large_archive: bytes, postgres_url: str
+    make_settings: MakeSettings, add_ingest: AddIngest, slow_archive: bytes, postgres_url: str
 ) -> None:
     runtime = Runtime(make_settings(database_url=postgres_url, self_kill_seconds=2.0))
-    job = add_ingest(runtime, large_archive)
+    job = add_ingest(runtime, slow_archive)
     with running(runtime, job):
         (child,) = _children()
         with frozen(postgres_url):  # for less than the statement timeout

@@ -14,6 +14,10 @@ export function thumbnailPath(imageId: string, size: ThumbnailSize): string {
   return `/v1/images/${encodeURIComponent(imageId)}/thumbnail?size=${size}`;
 }
 
+export function refusedThumbnailPath(refusedId: string, size: ThumbnailSize): string {
+  return `/v1/refused-images/${encodeURIComponent(refusedId)}/thumbnail?size=${size}`;
+}
+
 export function contentPath(imageId: string): string {
   return `/v1/images/${encodeURIComponent(imageId)}/content`;
 }

@@ -32,6 +32,8 @@ export type OperationCreate =
   | Schemas["RedoCreate"];
 /** Either some photos, or all of a group but some. */
 export type SelectedImages = Pick<Schemas["ExcludeCreate"], "image_ids" | "selection">;
+export type Refused = Schemas["Refused"];
+export type Proposal = Schemas["Proposal"];
 export type Neighbor = Schemas["Neighbor"];
 export type FoundImage = Schemas["FoundImage"];
 export type SearchResults = Schemas["SearchResults"];

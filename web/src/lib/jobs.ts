@@ -10,11 +10,13 @@ const KINDS: Record<Job["kind"], string> = {
   predict: "Add photos to groups",
   map: "Draw the map",
   export: "Export",
+  gather: "Gather new photos",
 };
 const STAGES: Record<string, string> = {
   ingest: "Read the photos",
   embed: "Compute features",
   count: "Find the number of groups",
+  gather: "Gather similar photos",
   mine: "Find neighbors",
   train: "Train",
   finetune: "Fine-tune",

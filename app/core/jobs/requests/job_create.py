@@ -7,6 +7,7 @@ from pydantic import Discriminator, Tag
 from app.core.jobs.requests.cluster import ClusterCreate
 from app.core.jobs.requests.export import ExportCreate
 from app.core.jobs.requests.finetune import FinetuneCreate
+from app.core.jobs.requests.gather import GatherCreate
 from app.core.jobs.requests.map import MapCreate
 from app.core.jobs.requests.predict import PredictCreate
 from app.core.jobs.requests.sweep import SweepCreate
@@ -24,6 +25,7 @@ JobCreate = Annotated[
     | Annotated[FinetuneCreate, Tag("finetune")]
     | Annotated[PredictCreate, Tag("predict")]
     | Annotated[MapCreate, Tag("map")]
-    | Annotated[ExportCreate, Tag("export")],
+    | Annotated[ExportCreate, Tag("export")]
+    | Annotated[GatherCreate, Tag("gather")],
     Discriminator(_kind_of),
 ]

@@ -51,6 +51,22 @@ class ServingSettings(BaseSettings):
         description="Words that may name clusters, by comma or line, instead of the built-in ones; "
         "for backbones that were trained on images and texts.",
     )
+    keep_refused: int = Field(
+        default=0,
+        ge=0,
+        le=5000,
+        description="Number of refused images (`none of these`) to keep per model, with their "
+        "bytes and features, so that they gather into proposed groups; the oldest are replaced. "
+        "0 keeps none.",
+    )
+    keep_refused_days: float = Field(
+        default=30.0, gt=0, description="Refused images are deleted after this time."
+    )
+    proposal_webhook_url: str | None = Field(
+        default=None,
+        description="Receives a signed request when refused images form a new group, for gather "
+        "jobs without a `webhook_url`. Its host must be in `TEMI_WEBHOOK_HOSTS`.",
+    )
     predict_idle_seconds: float = Field(
         default=1800.0, gt=0, description="A model without requests for this time is unloaded."
     )

@@ -4,6 +4,7 @@ from app.core.platform.tables.access import ApiKey, AuditEntry
 from app.core.platform.tables.base import Base
 from app.core.platform.tables.clusterings import (
     ABSENT,
+    CARRIED,
     EXCLUDED,
     Assignment,
     AssignmentChange,
@@ -41,11 +42,13 @@ from app.core.platform.tables.models import (
     ModelVersion,
     PredictionCount,
 )
+from app.core.platform.tables.refusals import Proposal, RefusedImage
 from app.core.platform.tables.storage import BlobDeletion, RetentionLock
 from app.core.platform.tables.workers import Shard, Worker
 
 __all__ = [
     "ABSENT",
+    "CARRIED",
     "EXCLUDED",
     "FINAL",
     "OPEN",
@@ -75,6 +78,8 @@ __all__ = [
     "ModelCalibration",
     "ModelVersion",
     "PredictionCount",
+    "Proposal",
+    "RefusedImage",
     "RetentionLock",
     "Review",
     "Shard",

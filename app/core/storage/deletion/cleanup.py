@@ -2,27 +2,33 @@
 
 import time
 
-from sqlalchemy import ColumnElement, delete, select
+from sqlalchemy import ColumnElement, Select, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.core.platform.clock import db_now
 from app.core.platform.db import Database
 from app.core.platform.settings import Settings
-from app.core.platform.tables import BlobDeletion, Image, Upload
+from app.core.platform.tables import BlobDeletion, Image, RefusedImage, Upload
 from app.core.storage.base import Storage
 from app.core.storage.deletion.collector import Collector, parts
 from app.core.storage.deletion.retention import delete_unless_retained
 from app.core.storage.keys import upload_key
 
 _PART_SECONDS = 60.0  # one folder a minute: all of them within half a day
+_DAY_SECONDS = 24 * 3600.0
 _TEMPORARY_SECONDS = 24 * 3600.0  # no file takes longer to write
 
 
 def schedule_deletion(session: Session, *which: ColumnElement[bool]) -> None:
     """Schedules the blobs of these images; call it before the images are deleted."""
-    hashes = select(Image.sha256, db_now()).where(*which)
-    rows = hashes.group_by(Image.sha256).order_by(Image.sha256)
+    schedule_hashes(session, select(Image.sha256).where(*which))
+
+
+def schedule_hashes(session: Session, hashes: Select[str]) -> None:
+    """Schedules the blobs with these hashes."""
+    found = hashes.subquery()
+    rows = select(found.c.sha256, db_now()).group_by(found.c.sha256).order_by(found.c.sha256)
     statement = _insert(session).from_select(["sha256", "scheduled_at"], rows)
     session.execute(
         statement.on_conflict_do_update(
@@ -42,6 +48,19 @@ def delete_expired_uploads(db: Database, storage: Storage, settings: Settings) -
     for upload_id in ids:
         (settings.staging_dir / upload_id).unlink(missing_ok=True)
     delete_unless_retained(db, storage, [upload_key(upload_id) for upload_id in ids])
+    return len(ids)
+
+
+def delete_expired_refused(db: Database, settings: Settings) -> int:
+    """Deletes refused images that are kept long enough; returns their number. Their bytes are
+    scheduled."""
+    expired = RefusedImage.kept_at <= db_now() - settings.keep_refused_days * _DAY_SECONDS
+    with db.read() as session:
+        if session.scalar(select(RefusedImage.id).where(expired).limit(1)) is None:
+            return 0  # the usual case takes no write lock
+    with db.write() as session:
+        schedule_hashes(session, select(RefusedImage.sha256).where(expired))
+        ids = session.scalars(delete(RefusedImage).where(expired).returning(RefusedImage.id)).all()
     return len(ids)
 
 
@@ -67,6 +86,7 @@ class Cleanup:
         deleted += delete_expired_uploads(self._db, self._storage, self._settings)
         if (minute := _minute()) != self._minute:
             self._minute = minute
+            delete_expired_refused(self._db, self._settings)
             kind, folder = self._parts[minute % len(self._parts)]
             deleted += sum(len(found.files) for found in self._collector.collect_part(kind, folder))
             deleted += delete_temporary_files(self._storage)

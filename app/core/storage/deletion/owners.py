@@ -16,6 +16,7 @@ from app.core.platform.tables import (
     Image,
     Job,
     ModelVersion,
+    RefusedImage,
     Upload,
 )
 from app.core.storage.keys import (
@@ -66,7 +67,11 @@ def _owned_thumbnails(session: Session, folders: Sequence[str]) -> set[str]:
 
 def _image_hashes(session: Session, keys: Sequence[str]) -> set[str]:
     hashes = [name_of(key) for key in keys]
-    return set(session.scalars(select(Image.sha256).where(Image.sha256.in_(hashes)).distinct()))
+    return {
+        sha256
+        for column in (Image.sha256, RefusedImage.sha256)
+        for sha256 in session.scalars(select(column).where(column.in_(hashes)).distinct())
+    }
 
 
 def _owned_embeddings(session: Session, folders: Sequence[str]) -> set[str]:
