@@ -17,7 +17,7 @@ def photos(page: Page) -> Locator:
 
 def open_group(visits: Visits, made: Made, cluster_id: int = 0, query: str = "") -> Page:
     page = visits.open(made.view(f"/groups/{cluster_id}{query}"))
-    expect(photos(page).first).to_be_visible()
+    expect(photos(page).first).to_be_enabled()  # it is disabled while it is read
     return page
 
 
