@@ -50,7 +50,11 @@ def replace_neighbors(neighbors: Neighbors, seed: int) -> Neighbors:
 
 TEMI = Temi()
 ONE_HEAD = Temi("TEMI, one head", select="lowest_loss")
-OBJECTIVES = tuple(Temi(name.upper(), objective=name) for name in ("pmi", "wpmi"))
+# The default training with another loss.
+OBJECTIVES = (
+    *(Temi(name.upper(), objective=name) for name in ("pmi", "wpmi")),
+    Temi("TEMI with SCAN's loss", objective="scan"),
+)
 METHODS: dict[str, Rival] = {
     method.name: method for method in (TEMI, ONE_HEAD, *RIVALS, *OBJECTIVES)
 }

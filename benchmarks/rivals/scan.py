@@ -29,6 +29,8 @@ class Scan:
         config = TrainConfig(
             n_clusters=n_clusters,
             objective="scan",
+            select="lowest_loss",
+            smoothing=False,  # pairs of neighbors by plain features
             n_heads=N_HEADS,
             hidden_dim=128,  # small heads are as accurate as those of 512/256 and much faster
             bottleneck_dim=64,

@@ -131,7 +131,7 @@ def test_sela_makes_clusters_of_equal_size() -> None:
 def test_published_figures_have_a_source_and_stand_beside_temi() -> None:
     systems = [row.system for row in PUBLISHED]
 
-    assert {"DAC", "DCCM", "PICA", "PCL", "ProPos", "SPICE"} <= set(systems)
+    assert {"DAC", "DeepCluster", "DCCM", "PICA", "PCL", "ProPos", "SPICE"} <= set(systems)
     assert any(system.startswith("TEMI") for system in systems)
     assert len(set(systems)) == len(systems)
     assert all(row.source for row in PUBLISHED)
