@@ -122,7 +122,7 @@ class JobSettings(BaseSettings):
     @classmethod
     def _check_resources(cls, takes: tuple[str, ...]) -> tuple[str, ...]:
         if not takes or not set(takes) <= set(RESOURCES):
-            raise ValueError(f"choose from {', '.join(RESOURCES)}")
+            raise ValueError(f"must be some of {', '.join(RESOURCES)}")
         return takes
 
     @field_validator("webhook_secret")
