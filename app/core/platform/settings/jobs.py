@@ -106,8 +106,8 @@ class JobSettings(BaseSettings):
     )
     worker_takes: Names = Field(
         default=RESOURCES,
-        description="Resources of a worker, comma-separated: `cpu` (ingest, map, export, shards of "
-        "mining), `gpu` (all that trains or embeds, on the CPU if there is no GPU).",
+        description="Resources of a worker, comma-separated: `cpu` (ingest, map, export, gather, "
+        "shards of mining), `gpu` (all that trains or embeds, on the CPU if there is no GPU).",
     )
     webhook_hosts: Names = Field(
         default=(),
