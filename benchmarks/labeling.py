@@ -107,7 +107,9 @@ def true_purity(client: TemiClient, clustering_id: str, purity: float, person: P
     return f"{len(rows):,} ({share:.0f} %) | {truth}"
 
 
-def tell(client: TemiClient, archive: Path, person: Person, given: argparse.Namespace) -> None:
+def label_collection(
+    client: TemiClient, archive: Path, person: Person, given: argparse.Namespace
+) -> None:
     purity = given.purity
     started = time.monotonic()
     upload = client.wait(client.upload_dataset(archive, name="photos").id)
@@ -158,7 +160,7 @@ def main() -> None:
         archive = Path(name) / "photos.zip"
         person = Person(without_folders(given.images, archive))
         with running_service(Path(name)) as (url, _), TemiClient(url, timeout=600) as client:
-            tell(client, archive, person, given)
+            label_collection(client, archive, person, given)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def main() -> None:
         "indefinite pronouns": sum(len(_PRONOUNS.findall(text)) for text in texts),
         f"modules of core loaded by {given.jobs_module}": _loaded(root, given.jobs_module),
     }
-    figures |= _walked(root)
+    figures |= _measure_walk(root)
     for name, value in figures.items():
         print(f"| {name} | {value} |")
 
@@ -85,7 +85,7 @@ def _loaded(root: Path, module: str) -> int:
     return int(subprocess.check_output(command, text=True, cwd=root, env=_environment(root)))
 
 
-def _walked(root: Path) -> dict[str, object]:
+def _measure_walk(root: Path) -> dict[str, object]:
     """From an upload to labels and a prediction, through a service of its own."""
     with tempfile.TemporaryDirectory() as folder:
         hook, out = Path(folder, "hook"), Path(folder, "out")

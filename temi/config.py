@@ -169,7 +169,9 @@ class TrainConfig:
         known = {field.name for field in fields(cls)}
         for name in values:
             if name not in known:
-                raise InvalidConfig(name, "is not a training setting")
+                raise InvalidConfig(
+                    name, f"is not a training setting; these are: {', '.join(sorted(known))}"
+                )
         if "n_clusters" not in values:
             raise InvalidConfig("n_clusters", "is required")
         return cls(**values)
@@ -217,15 +219,18 @@ def _validate(config: TrainConfig) -> None:
         if value is None and name in _OPTIONAL:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
-            raise InvalidConfig(name, f"must be a whole number of at least {smallest}")
+            raise InvalidConfig(
+                name, f"must be a whole number of at least {smallest}, not {value!r}"
+            )
     if config.seed >= 2**63:
-        raise InvalidConfig("seed", "must be below 2**63")
+        raise InvalidConfig("seed", f"must be below 2**63, not {config.seed}")
     if not isinstance(config.early_stop, bool):
-        raise InvalidConfig("early_stop", "must be true or false")
+        raise InvalidConfig("early_stop", f"must be true or false, not {config.early_stop!r}")
     if config.smoothing not in (True, False, None):
-        raise InvalidConfig("smoothing", "must be true or false")
+        raise InvalidConfig("smoothing", f"must be true or false, not {config.smoothing!r}")
     if config.select not in (*get_args(Selection), None):
-        raise InvalidConfig("select", f"must be one of {', '.join(get_args(Selection))}")
+        allowed = ", ".join(get_args(Selection))
+        raise InvalidConfig("select", f"must be one of {allowed}, not {config.select!r}")
     if config.select == "consensus" and config.n_clusters > MAX_CONSENSUS_CLUSTERS:
         raise InvalidConfig(
             "select",
@@ -235,8 +240,9 @@ def _validate(config: TrainConfig) -> None:
     if config.steps is not None and config.epochs is not None:
         raise InvalidConfig("epochs", "give either steps or epochs, not both")
     for name, choices in _CHOICES.items():
-        if getattr(config, name) not in choices:
-            raise InvalidConfig(name, f"must be one of {', '.join(choices)}")
+        value = getattr(config, name)
+        if value not in choices:
+            raise InvalidConfig(name, f"must be one of {', '.join(choices)}, not {value!r}")
     _within(config, "scan_entropy_weight", lambda v: v >= 0.0, "at least 0")
     _within(config, "beta", lambda v: 0.5 < v <= 1.0, "above 0.5 and at most 1")
     _within(config, "temperature", lambda v: v > 0.0, "above 0")
@@ -253,4 +259,4 @@ def _within(config: TrainConfig, name: str, allowed: Any, text: str) -> None:
     value = getattr(config, name)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value) or not allowed(value):
-        raise InvalidConfig(name, f"must be a number {text}")
+        raise InvalidConfig(name, f"must be a number {text}, not {value!r}")

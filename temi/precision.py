@@ -16,7 +16,9 @@ from temi.errors import InvalidConfig
 
 def matrix_dtype(precision: str) -> torch.dtype:
     if precision not in PRECISIONS:
-        raise InvalidConfig("precision", f"must be one of {', '.join(PRECISIONS)}")
+        raise InvalidConfig(
+            "precision", f"must be one of {', '.join(PRECISIONS)}, not {precision!r}"
+        )
     return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
 
 

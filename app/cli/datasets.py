@@ -168,7 +168,7 @@ def labels(
     clustering: Annotated[
         str | None,
         typer.Option(
-            help="Default: the newest clustering.",
+            help="Default: the current clustering.",
             callback=references.clustering_id,
             autocompletion=references.complete_clusterings,
         ),

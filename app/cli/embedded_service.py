@@ -56,7 +56,7 @@ def free_port(preferred: int) -> int:
             except OSError:
                 continue
             return int(probe.getsockname()[1])
-    raise OSError("no port is free")
+    raise OSError("no port is free on 127.0.0.1")
 
 
 def _wait_until_ready(

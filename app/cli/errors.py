@@ -1,5 +1,9 @@
 """Exit codes, and the messages of errors on stderr."""
 
+from typing import get_args
+
+from pydantic import SecretStr, ValidationError
+from pydantic_core import ErrorDetails
 from rich.markup import escape
 
 from app.cli.output import notices
@@ -35,10 +39,30 @@ def report_error(error: BaseException) -> int | None:
         case TemiClientError() | OSError():  # a failed job, a damaged or unwritable file
             print_error(str(error))
             return FAILED
+        case ValidationError() if error.title == "Settings":
+            for problem in error.errors(include_url=False):
+                print_error(_describe_setting(problem))
+            return USAGE
         case KeyboardInterrupt():
             notices.print("Interrupted")
             return INTERRUPTED
     return None
+
+
+def _describe_setting(problem: ErrorDetails) -> str:
+    """An invalid setting with its value, unless the value is a secret or belongs to several."""
+    from app.core.platform.settings import Settings
+
+    message = problem["msg"].removeprefix("Value error, ")
+    if not problem["loc"]:
+        return f"{message} (docs/settings.md)."
+    name = str(problem["loc"][0])
+    value = (
+        ""
+        if SecretStr in get_args(Settings.model_fields[name].annotation)
+        else f" is {problem['input']!r}"
+    )
+    return f"TEMI_{name.upper()}{value}: {message} (docs/settings.md)."
 
 
 def print_error(message: str) -> None:

@@ -46,7 +46,7 @@ def _check_database(db: Database) -> None:
 
 def _check_migrations(db: Database) -> None:
     if not is_current(db):
-        raise RuntimeError("the tables are not those of this version")
+        raise RuntimeError("the tables have another revision than this release needs")
 
 
 def _check_storage(runtime: Runtime) -> str | None:

@@ -224,7 +224,7 @@ def _check_timm(parsed: BackboneName, *, needs_pretrained: bool, advice: str) ->
     names = library_names("timm")
     architecture, _, tag = parsed.model.partition(".")
     if architecture not in names.models:
-        raise UnknownBackbone(f"timm has no model {parsed.model!r}")
+        raise UnknownBackbone(f"timm has no model {parsed.model!r}; timm.list_models() lists them")
     offered = (name.partition(".")[0] for name in names.pretrained)
     has_weights = parsed.model in names.pretrained if tag else architecture in offered
     if needs_pretrained and not has_weights:
@@ -234,7 +234,9 @@ def _check_timm(parsed: BackboneName, *, needs_pretrained: bool, advice: str) ->
 def _check_open_clip(parsed: BackboneName, *, needs_pretrained: bool, advice: str) -> None:
     names = library_names("open_clip")
     if parsed.model not in names.models:
-        raise UnknownBackbone(f"open_clip has no model {parsed.model!r}")
+        raise UnknownBackbone(
+            f"open_clip has no model {parsed.model!r}; open_clip.list_models() lists them"
+        )
     if needs_pretrained and f"{parsed.model}/{parsed.pretrained}" not in names.pretrained:
         start = f"{parsed.model}/"
         tags = sorted(

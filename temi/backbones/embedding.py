@@ -57,9 +57,9 @@ def embed_images(
     with ``on_error`` it is left out instead.
     """
     if batch_size is not None and batch_size < 1:
-        raise InvalidConfig("batch_size", "must be at least 1")
+        raise InvalidConfig("batch_size", f"must be at least 1, not {batch_size}")
     if threads is not None and threads < 1:
-        raise InvalidConfig("threads", "must be at least 1")
+        raise InvalidConfig("threads", f"must be at least 1, not {threads}")
     return _embed(backbone, images, batch_size, threads or core_count(), on_error)
 
 

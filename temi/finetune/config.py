@@ -44,13 +44,13 @@ class FinetuneConfig:
         for name in ("batch_size", "pairs_at_once"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise InvalidConfig(name, "must be a whole number of at least 1")
+                raise InvalidConfig(name, f"must be a whole number of at least 1, not {value!r}")
         self.as_training(n_clusters=2)  # validates the shared settings
         for name in ("backbone_learning_rate", "head_learning_rate"):
             value = getattr(self, name)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if not is_number or not math.isfinite(value) or value < 0:
-                raise InvalidConfig(name, "must be a number of at least 0")
+                raise InvalidConfig(name, f"must be a number of at least 0, not {value!r}")
 
     @classmethod
     def of(cls, trained_with: TrainConfig, **overrides: Any) -> "FinetuneConfig":

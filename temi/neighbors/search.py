@@ -69,7 +69,7 @@ def mine_neighbors(
     core are not included.
     """
     if k < 1:
-        raise InvalidConfig("n_neighbors", "must be at least 1")
+        raise InvalidConfig("n_neighbors", f"must be at least 1, not {k}")
     if features.ndim != 2:
         raise TemiError(f"features must have shape (N, D), not {features.shape}")
     n = len(features)

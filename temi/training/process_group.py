@@ -86,7 +86,7 @@ class TorchProcessGroup:
         """Call it in every process at the end of the run.
 
         A group that is still referenced lives until the interpreter exits; its threads then
-        abort the process now and then.
+        sometimes abort the process.
         """
         self._cpu_group = None
         dist.destroy_process_group()

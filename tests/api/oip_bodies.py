@@ -30,7 +30,7 @@ def packed(*elements: bytes) -> bytes:
     return b"".join(struct.pack("<I", len(element)) + element for element in elements)
 
 
-def announced(tensor: Json, size: int) -> Json:
+def binary_input(tensor: Json, size: int) -> Json:
     """The same input with its data after the JSON."""
     without = {name: value for name, value in tensor.items() if name != "data"}
     return {**without, "parameters": {"binary_data_size": size}}
@@ -44,7 +44,7 @@ def binary(body: Json, *tails: bytes) -> Json:
 
 def binary_images(*files: bytes, **members: Any) -> Json:
     tail = packed(*files)
-    return binary({**members, "inputs": [announced(images(*files), len(tail))]}, tail)
+    return binary({**members, "inputs": [binary_input(images(*files), len(tail))]}, tail)
 
 
 def outputs(body: Json) -> dict[str, Any]:

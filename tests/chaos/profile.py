@@ -12,7 +12,7 @@ class Profile:
     broker_kills: int
     broker_freezes: int
     database_restarts: int
-    zombies: int  # on each database
+    stale_workers: int  # on each database
     queued_cancels: int
     running_cancels: int
     innocents: int  # other jobs beside the one that kills its process
@@ -32,7 +32,7 @@ PROFILES = {
         broker_kills=2,
         broker_freezes=1,
         database_restarts=1,
-        zombies=1,
+        stale_workers=1,
         queued_cancels=2,
         running_cancels=2,
         innocents=1,
@@ -47,7 +47,7 @@ PROFILES = {
         broker_kills=20,
         broker_freezes=5,
         database_restarts=10,
-        zombies=10,
+        stale_workers=10,
         queued_cancels=25,
         running_cancels=25,
         innocents=5,

@@ -25,7 +25,7 @@ _SAID_NO = (503, "model_integrity")
 def test_flipped_bits(
     start_site: StartSite, archives: Path, rng: random.Random, promises: Promises
 ) -> None:
-    served, unharmed = 0, 0
+    served, answered = 0, 0
     with start_site(workers=1) as site, site.http() as http:
         files = _second_version(site, archives)
         wait_until(lambda: _ask(http, 1)[0] == 200, "the first version is loaded")
@@ -35,15 +35,15 @@ def test_flipped_bits(
             path.write_bytes(_flipped(whole, rng))
             moved = _said(http.put(f"/v1/models/{_MODEL}/aliases/live", json={"version": 2}))
             served += moved != _SAID_NO or _ask(http, 2) != _SAID_NO
-            unharmed += _ask(http, 1)[0] == 200
+            answered += _ask(http, 1)[0] == 200
             path.write_bytes(whole)
         mended = _ask(http, 2)[0]
     promises.keep(
         "corrupt model",
         f"never served; {_FLIPS:,} times one bit flipped in one of its files",
-        f"{served} served; the version beside it answered {unharmed:,} times; once mended: "
+        f"{served} served; the version beside it answered {answered:,} times; after repair: "
         f"{mended}",
-        kept=served == 0 and unharmed == _FLIPS and mended == 200,
+        kept=served == 0 and answered == _FLIPS and mended == 200,
     )
 
 

@@ -58,9 +58,9 @@ def test_ingest_jobs_survive_kills(
             uploads.finish()
         found = tally(site.runtime, jobs | uploads.jobs, bits)
         promises.keep(
-            f"nothing lost, nothing doubled ({site.runtime.db.engine.name}, ingest)",
+            f"nothing lost, nothing duplicated ({site.runtime.db.engine.name}, ingest)",
             f"0, 0, the same bits; {profile.ingest_kills} kills, {profile.ingest_jobs} jobs",
-            f"{found}; {killed.total()} kills ({_told(killed)}), {len(uploads.jobs)} jobs, "
+            f"{found}; {killed.total()} kills ({_describe(killed)}), {len(uploads.jobs)} jobs, "
             f"{_hit(site)} of them hit",
             kept=found.clean and len(uploads.jobs) >= profile.ingest_jobs,
         )
@@ -98,13 +98,13 @@ def test_training_survives_kills(
         lost = [i for i in jobs if job_row(site.runtime, i).status != "succeeded"]
         bits = clustering_bits(site.runtime, reference)
         different = [i for i in jobs if clustering_bits(site.runtime, i) != bits]
-        doubled = _made(site) - len(jobs) - 1
+        duplicated = _made(site) - len(jobs) - 1
         promises.keep(
-            f"nothing lost, nothing doubled ({site.runtime.db.engine.name}, training)",
+            f"nothing lost, nothing duplicated ({site.runtime.db.engine.name}, training)",
             f"0, 0, the same bits; {profile.cluster_kills} kills",
-            f"{len(lost)} lost, {doubled} doubled, {len(different)} different; "
-            f"{killed.total()} kills ({_told(killed)}), {len(jobs)} jobs",
-            kept=not lost and not different and doubled == 0,
+            f"{len(lost)} lost, {duplicated} duplicated, {len(different)} different; "
+            f"{killed.total()} kills ({_describe(killed)}), {len(jobs)} jobs",
+            kept=not lost and not different and duplicated == 0,
         )
 
 
@@ -130,5 +130,5 @@ def _made(site: Site) -> int:
     return clusterings
 
 
-def _told(killed: dict[str, int]) -> str:
+def _describe(killed: dict[str, int]) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in sorted(killed.items()))

@@ -51,7 +51,7 @@ def test_twice_the_capacity(start_site: StartSite, archives: Path, promises: Pro
         "overload",
         f"429 or 503 with Retry-After, memory +{_MOST_GROWTH:.0%} at most; twice the capacity "
         f"for {_PIECES * _PIECE_SECONDS:.0f} s",
-        f"{found.count(200):,} answered, {sum(map(found.count, _LATER)):,} told to come back, "
+        f"{found.count(200):,} answered, {sum(map(found.count, _LATER)):,} refused until later, "
         f"{other + found.broken} otherwise; memory {growth:+.1%}",
         kept=bool(later)
         and not untold

@@ -21,32 +21,33 @@ def test_a_poisonous_job(
     with start_some_site(workers=1) as site, site.client() as client:
         poison = upload(client, 0, archives)
         stopping = threading.Event()
-        hunter = threading.Thread(target=_hunt, args=(site, poison, stopping))
-        hunter.start()
+        killer = threading.Thread(target=_kill_processes_of, args=(site, poison, stopping))
+        killer.start()
         started = time.monotonic()
         innocent = [upload(client, 1, archives) for _ in range(profile.innocents)]
         try:
             wait_for_all_jobs(site)
         finally:
             stopping.set()
-            hunter.join()
+            killer.join()
         waited = time.monotonic() - started
         ended = job_row(site.runtime, poison)
         others = [job_row(site.runtime, job_id) for job_id in innocent]
     code = (ended.error or {}).get("code")
-    unharmed = [job for job in others if job.status == "succeeded" and job.crashes == 0]
+    unaffected = [job for job in others if job.status == "succeeded" and job.crashes == 0]
     promises.keep(
-        f"poison ({site.runtime.db.engine.name})",
-        f"`worker_crashed` after 3 crashes; {len(others)} others unharmed within "
+        f"poison job ({site.runtime.db.engine.name})",
+        f"`worker_crashed` after 3 crashes; {len(others)} others unaffected within "
         f"{_WAIT_SECONDS:.0f} s",
-        f"`{code}` after {ended.crashes}; {len(unharmed)} others unharmed within {waited:.0f} s",
+        f"`{code}` after {ended.crashes}; {len(unaffected)} others unaffected within "
+        f"{waited:.0f} s",
         kept=(code, ended.crashes) == ("worker_crashed", 3)
-        and len(unharmed) == len(others)
+        and len(unaffected) == len(others)
         and profile.in_time(waited, _WAIT_SECONDS),
     )
 
 
-def _hunt(site: Site, job_id: str, stopping: threading.Event) -> None:
+def _kill_processes_of(site: Site, job_id: str, stopping: threading.Event) -> None:
     """Kills every process of this job as soon as it starts."""
     (worker,) = site.workers
     while not stopping.wait(0.02):

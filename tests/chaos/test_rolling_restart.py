@@ -54,7 +54,7 @@ def test_rolling_restart(start_any_site: StartSite, archives: Path, promises: Pr
             for row in rows
             if row.status != "succeeded" or dataset_bits(site.runtime, row.dataset_id) != bits[0]
         ]
-        blamed = [row for row in rows if row.crashes]
+        crashed = [row for row in rows if row.crashes]
         engine = site.runtime.db.engine.name
     cluster_id, probability = users.predictions[0]
     # the last bits may differ: each process chooses the fastest backend itself
@@ -66,11 +66,11 @@ def test_rolling_restart(start_any_site: StartSite, archives: Path, promises: Pr
     promises.keep_all(
         Row(
             f"rolling restart ({engine})",
-            "0 requests fail, 0 jobs lost or blamed; every process once",
+            "0 requests fail, 0 jobs lost or counted as crashed; every process once",
             f"{len(users.failed)} of {users.answered} failed ({users.retried} connections tried "
-            f"again), {len(lost)} lost, {len(blamed)} blamed of {len(rows)} jobs"
+            f"again), {len(lost)} lost, {len(crashed)} counted as crashed of {len(rows)} jobs"
             + "".join(f"; {failure}" for failure in users.failed[:3]),
-            not (users.failed or lost or blamed),
+            not (users.failed or lost or crashed),
         ),
         Row(
             f"predictions meanwhile ({engine})",

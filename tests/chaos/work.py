@@ -151,15 +151,17 @@ def clustering_bits(runtime: Runtime, job_id: str) -> str:
 @dataclass(frozen=True)
 class Tally:
     lost: list[str]
-    doubled: int
+    duplicated: int
     different: list[str]
 
     @property
     def clean(self) -> bool:
-        return not self.lost and not self.doubled and not self.different
+        return not self.lost and not self.duplicated and not self.different
 
     def __str__(self) -> str:
-        return f"{len(self.lost)} lost, {self.doubled} doubled, {len(self.different)} different"
+        return (
+            f"{len(self.lost)} lost, {self.duplicated} duplicated, {len(self.different)} different"
+        )
 
 
 def tally(runtime: Runtime, jobs: dict[str, int], bits: dict[int, str]) -> Tally:

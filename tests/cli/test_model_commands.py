@@ -86,7 +86,7 @@ def test_calibration(
 
 
 def test_drift(temi: Temi) -> None:
-    assert "Too few photos came to judge" in temi("models", "drift", "cats-dogs", 1).stderr
+    assert "Too few photos for a verdict" in temi("models", "drift", "cats-dogs", 1).stderr
     found = as_json(temi("models", "drift", "cats-dogs", 1, "--days", 7, "--json"))
     assert (found["images"], found["verdict"]) == (0, "too_few")
 

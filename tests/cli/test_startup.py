@@ -1,6 +1,7 @@
 """What the command imports, and how it ends."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -79,3 +80,19 @@ def test_output_that_is_no_longer_read_ends_the_command_silently(live: Live, wor
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 141
+
+
+def test_an_invalid_setting_is_named_with_its_value_unless_it_is_a_secret() -> None:
+    wrong = {"TEMI_WORKER_TAKES": "tpu", "TEMI_API_KEY": "too-short"}
+    done = subprocess.run(
+        [sys.executable, "-m", "app.cli.main", "worker"],
+        env={**os.environ, **wrong},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "TEMI_WORKER_TAKES is 'tpu': must be some of cpu, gpu" in done.stderr
+    assert "TEMI_API_KEY: must have at least 16 characters" in done.stderr
+    assert "too-short" not in done.stderr
+    assert "Traceback" not in done.stderr

@@ -19,7 +19,7 @@ def reload_job(runtime: Runtime, job: Job) -> Job:
         return session.get_one(Job, job.id)
 
 
-def beat(runtime: Runtime, job: Job, fence: int, progress: Progress | None = None) -> str:
+def send_heartbeat(runtime: Runtime, job: Job, fence: int, progress: Progress | None = None) -> str:
     with runtime.db.write() as session:
         return jobs.heartbeat(session, job.id, fence, lease_seconds=60.0, progress=progress)
 

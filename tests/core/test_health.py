@@ -148,7 +148,7 @@ def test_a_frozen_database(make_settings: MakeSettings, postgres_url: str) -> No
             assert "no response for" in str(found["database"].detail)  # it was not waited for
             assert found["workers"].status == "unknown"
             assert found["storage"].ok
-    _soon(health)
+    _wait_until_well(health)
     runtime.db.dispose()
 
 
@@ -158,11 +158,11 @@ def test_a_frozen_broker(make_settings: MakeSettings, redis_url: str) -> None:
     with frozen(redis_url):
         found = asyncio.run(health.check_async())
         assert [name for name, finding in found.items() if not finding.ok] == ["broker"]
-    _soon(health)
+    _wait_until_well(health)
     runtime.db.dispose()
     runtime.celery.close()
 
 
-def _soon(health: Health) -> None:
+def _wait_until_well(health: Health) -> None:
     """When the server continues, all checks succeed again."""
     wait_until(lambda: all(finding.ok for finding in health.check().values()), pause=0.2)

@@ -1,6 +1,6 @@
 """The table in docs/settings.md says what `Settings` says.
 
-Write it anew with `python -m tests.docs.test_settings_table`.
+Write it again with `python -m tests.docs.test_settings_table`.
 """
 
 import re
@@ -24,8 +24,12 @@ def settings_table() -> str:
 
 
 def _show(name: str, default: Any) -> str:
-    if default is None or default == "":
-        return "not set" if default is None else "empty"
+    if default is None:
+        return "not set"
+    if default in ("", ()):
+        return "empty"
+    if isinstance(default, tuple):
+        return f"`{','.join(default)}`"
     if name.endswith("_bytes"):
         unit, size = next(pair for pair in _UNITS if default % pair[1] == 0)
         return f"`{default}` ({default // size} {unit})"
@@ -41,7 +45,7 @@ def test_table_agrees_with_the_settings() -> None:
     found = _TABLE.search(PAGE.read_text(encoding="utf-8"))
     assert found is not None, f"{PAGE.name} has no table of settings"
     assert found[0].strip() == settings_table(), (
-        "write it anew with `python -m tests.docs.test_settings_table`"
+        "write it again with `python -m tests.docs.test_settings_table`"
     )
 
 

@@ -54,7 +54,7 @@ def child_of(process: psutil.Process) -> psutil.Process:
     return child
 
 
-def who_has_done_some(db: Database) -> set[str | None]:
+def workers_with_finished_shards(db: Database) -> set[str | None]:
     with db.read() as session:
         return set(session.scalars(select(Shard.worker).where(Shard.done_at.is_not(None))))
 
@@ -76,11 +76,11 @@ def freeze(child: psutil.Process, db: Database) -> bool:
     return True
 
 
-def freeze_who_has_done_some(
+def freeze_workers_with_finished_shards(
     workers: list[psutil.Process], frozen: dict[int, psutil.Process], db: Database
 ) -> bool:
     """Suspends workers that have run a shard, so that all get one; returns True when all have."""
-    names = who_has_done_some(db)
+    names = workers_with_finished_shards(db)
     for worker in workers:
         if worker.pid not in frozen and name_of(worker) in names:
             child = child_of(worker)
@@ -122,7 +122,7 @@ def test_four_workers_share_a_job_and_one_is_killed(
         wait_until(lambda: len(list(client.workers())) == 4)
         shared = client.cluster(dataset, 3, steps=1)
         workers, frozen = [service.worker(), *others], dict[int, psutil.Process]()
-        wait_until(lambda: freeze_who_has_done_some(workers, frozen, db))
+        wait_until(lambda: freeze_workers_with_finished_shards(workers, frozen, db))
         wait_until(lambda: {found.job_id for found in client.workers()} == {shared.id})
         owner = holder_of(db, shared.id)
         victim = next(other for other in others if name_of(other) != owner)

@@ -61,7 +61,7 @@ def test_the_page_says_how_far_a_model_can_be_trusted(visits: Visits, made: Made
     trust = page.get_by_role("region", name="Trust")
     expect(trust).to_contain_text("No photo of its groups is reviewed yet")
     expect(trust.get_by_role("button", name="Calibrate by reviews")).to_be_disabled()
-    expect(trust).to_contain_text("Too few photos came to judge")
+    expect(trust).to_contain_text("Too few photos for a verdict")
 
 
 def test_an_alias_is_moved(visits: Visits, api: TemiClient, made: Made) -> None:

@@ -81,7 +81,7 @@ def evaluate_clustering(
 ) -> tuple[dict[str, Any], Assignments]:
     """Returns metrics and assignments. `config` adds k-means for comparison. `neighbors` are those
     of `rows` (by default of all rows), numbered within them; with them the probabilities are
-    calibrated anew, else by `calibration`. `clusters` are merged first."""
+    fitted to them, else calibrated by `calibration`. `clusters` are merged first."""
     progress = context.start_progress("evaluate", total=len(features))
     tally = assign(features, model, clusters, progress.advance_to)
     labels = dataset_labels(context)

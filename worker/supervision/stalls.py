@@ -14,7 +14,7 @@ import psutil
 from app.core.jobs.lifecycle import Progress
 
 # Of one core, over the whole time without progress. A waiting process stays far below it, also
-# with threads that wake up now and then; one that computes on a crowded machine is above it.
+# with threads that wake up sometimes; one that computes on a crowded machine is above it.
 _MIN_CPU_SHARE = 0.01
 # A call that keeps a core busy without end is killed after this many times the allowed silence.
 _MAX_COMPUTING = 24

@@ -58,7 +58,10 @@ async def read_files(
                 count += 1
                 with part.file:
                     if count > max_files:
-                        raise TooManyParts(f"The form has more than {max_files} files.")
+                        raise TooManyParts(
+                            f"The form has more than {max_files} files; send the others in "
+                            "another request."
+                        )
                     yield part
     except FormParserError as error:
         raise InvalidRequest(f"The form is malformed: {error}") from error
@@ -68,7 +71,7 @@ async def read_files(
     finally:
         collector.close()
     if collector.unfinished:
-        raise InvalidRequest("The form ends in the middle of a file.")
+        raise InvalidRequest("The form ends in the middle of a file; send it again.")
     if count == 0:
         raise InvalidRequest.field("files", "send at least one file in the form field `files`")
 

@@ -26,7 +26,9 @@ def choose_media_type(accept: str, offered: Sequence[str]) -> str:
     ranges = [_parse(part) for part in accept.split(",") if part.strip()]
     best = max(offered, key=lambda media_type: _quality(media_type, ranges))
     if _quality(best, ranges) <= 0:
-        raise NotAcceptable(f"Accept must contain one of {', '.join(offered)}.")
+        raise NotAcceptable(
+            f"Accept is {accept[:200]!r}; it must contain one of {', '.join(offered)}."
+        )
     return best
 
 

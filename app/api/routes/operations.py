@@ -88,7 +88,9 @@ def parse_revisions(if_match: str | None) -> frozenset[int] | None:
     if if_match.strip() == "*":
         return None
     if not _TAGS.fullmatch(if_match):
-        raise InvalidRequest.field("If-Match", 'must be a revision in quotes, such as `"3"`')
+        raise InvalidRequest.field(
+            "If-Match", f'must be a revision in quotes, such as `"3"`, not `{if_match[:50]}`'
+        )
     tags = re.findall(_TAG, if_match)
     return frozenset(int(tag) for tag in tags if re.fullmatch(r"[0-9]{1,9}", tag))
 

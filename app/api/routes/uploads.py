@@ -50,7 +50,8 @@ def check_version(
     tus_resumable: Annotated[str | None, Header(description="Always `1.0.0`.")] = None,
 ) -> None:
     if tus_resumable != _VERSION:
-        raise TusVersion(f"Send `Tus-Resumable: {_VERSION}`; other versions are not supported.")
+        given = "missing" if tus_resumable is None else repr(tus_resumable[:50])
+        raise TusVersion(f"Tus-Resumable is {given}; send `Tus-Resumable: {_VERSION}`.")
 
 
 router = APIRouter(
@@ -167,7 +168,10 @@ async def append_to_upload(
     """Bytes that arrive are kept, also if the connection breaks: HEAD returns the offset to go on
     from."""
     if media_type_of(request) != _CHUNK_TYPE:  # also without a body
-        raise UnsupportedMediaType(f"Send the chunk as `{_CHUNK_TYPE}`.")
+        given = media_type_of(request) or "missing"
+        raise UnsupportedMediaType(
+            f"Send the chunk as `{_CHUNK_TYPE}`; the Content-Type is {given}."
+        )
     upload = await run_in_threadpool(_load, runtime, tenant, upload_id)
     offset = await _receive(request, runtime, upload, upload_offset, upload_checksum)
     return Response(status_code=204, headers=_state(upload, offset))
@@ -207,7 +211,10 @@ async def _receive(
     expected = _checksum(checksum) if checksum is not None else None
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and offset + int(declared) > upload.length:
-        raise BodyTooLarge(f"The upload has {upload.length:,} bytes by its Upload-Length.")
+        raise BodyTooLarge(
+            f"A chunk of {int(declared):,} bytes at offset {offset:,} goes beyond the end of the "
+            f"upload, whose Upload-Length is {upload.length:,}."
+        )
     appending = runtime.uploads.append(upload, offset)
     async with contextmanager_in_threadpool(appending) as appender:
         if expected is None:
@@ -228,7 +235,9 @@ async def _append_checked(
             found.update(chunk)
             await run_in_threadpool(_write_to, buffer, chunk)
         if found.digest() != digest:
-            raise ChecksumMismatch("The chunk does not match its Upload-Checksum.")
+            raise ChecksumMismatch(
+                "The chunk does not match its Upload-Checksum and was not stored; send it again."
+            )
         buffer.seek(0)
         while chunk := await run_in_threadpool(buffer.read, _BUFFER):
             await run_in_threadpool(appender.write, chunk)

@@ -35,12 +35,15 @@ def create_key(
     """Returns the row and the key itself, which is not stored."""
     if not _TENANT.fullmatch(tenant):
         raise InvalidRequest.field(
-            "tenant", "use 1 to 64 of a-z, 0-9, '.', '_', '-', starting with a letter or digit"
+            "tenant",
+            "use 1 to 64 of a-z, 0-9, '.', '_', '-', starting with a letter or digit, "
+            f"not {tenant[:100]!r}",
         )
     if not 1 <= len(name) <= 200:
-        raise InvalidRequest.field("name", "must have 1 to 200 characters")
+        raise InvalidRequest.field("name", f"must have 1 to 200 characters, not {len(name)}")
     if not scopes or not set(scopes) <= set(SCOPES):
-        raise InvalidRequest.field("scopes", f"must be some of {', '.join(SCOPES)}")
+        given = ", ".join(scopes) or "none"
+        raise InvalidRequest.field("scopes", f"must be some of {', '.join(SCOPES)}, not {given}")
     text = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
     key = ApiKey(
         id=new_id("key"),

@@ -42,7 +42,8 @@ class RateLimits:
         wait = self._retry_after(actor, actor.requests_per_minute)
         if wait is not None:
             raise RateLimited(
-                f"This key may send {actor.requests_per_minute} requests per minute.",
+                f"This key may send {actor.requests_per_minute} requests per minute; retry in "
+                f"{wait} s.",
                 retry_after=wait,
             )
 

@@ -84,9 +84,9 @@ def collect_constraints(
         edits = _Edits.read(session, view)
         placed = rows.find(session.scalars(_changed(view, ("move", "exclude"))))
         split = rows.find(session.scalars(_changed(view, ("split",))))
-        said = _Said(view, edits, current, placed, split)
+        said = _Statements(view, edits, current, placed, split)
         for review in reporting(_reviews(session, view, until)):
-            said.add(rows.one(review.image_id), review)
+            said.add(rows.find_one(review.image_id), review)
     separated = np.full_like(current, NOTHING)
     open_rows = split[(said.clusters[split] == NOTHING) & (current[split] >= 0)]
     separated[open_rows] = current[open_rows]
@@ -96,7 +96,7 @@ def collect_constraints(
         said=said.clusters,
         separated=separated,
         refused=refused,
-        apart=edits.apart(view),
+        apart=edits.split_pairs(view),
         counts={
             "confirmed": said.confirmed,
             "moved": int((said.clusters >= 0).sum()) - said.confirmed,
@@ -125,7 +125,7 @@ class _Rows:
         place = np.minimum(np.searchsorted(self._sorted, wanted), len(self) - 1)
         return np.asarray(self._order[place[self._sorted[place] == wanted]], dtype=np.int64)
 
-    def one(self, image_id: str) -> int | None:
+    def find_one(self, image_id: str) -> int | None:
         found = self.find([image_id])
         return int(found[0]) if len(found) else None
 
@@ -157,13 +157,13 @@ class _Edits:
     def count(self, kind: str) -> int:
         return sum(each.kind == kind for each in self.operations)
 
-    def follow(self, view: RevisionView, cluster_id: int) -> int:
+    def merged_into(self, view: RevisionView, cluster_id: int) -> int:
         """The cluster that it is part of at the revision; NOTHING if it was undone."""
         while cluster_id in self.into and not _active(view, cluster_id):
             cluster_id = self.into[cluster_id]
         return cluster_id if _active(view, cluster_id) else NOTHING
 
-    def apart(self, view: RevisionView) -> Integers:
+    def split_pairs(self, view: RevisionView) -> Integers:
         pairs = [
             (cluster_id, part)
             for cluster_id, splits in self.parts.items()
@@ -175,8 +175,8 @@ class _Edits:
 
 
 @dataclass
-class _Said:
-    """The latest word on each image."""
+class _Statements:
+    """What was said last about each image."""
 
     view: RevisionView
     edits: _Edits
@@ -201,7 +201,7 @@ class _Said:
             self.clusters[row] = NOTHING
             self._refuse(row, review)
         else:
-            self._set(row, review, self._meant(review.belongs_to))
+            self._set(row, review, self._cluster_of(review.belongs_to))
 
     def _add_older(self, row: int, review: "_ReviewRow") -> None:
         """The image was moved after the review: by a person, by a merge or split, or by an undo,
@@ -211,17 +211,17 @@ class _Said:
                 self.clusters[row] = self.current[row]
         elif review.belongs_to is None:
             self._refuse(row, review)
-        elif self._meant(review.belongs_to) == self.current[row]:
+        elif self._cluster_of(review.belongs_to) == self.current[row]:
             self._set(row, review, int(self.current[row]))
 
     def _set(self, row: int, review: "_ReviewRow", cluster_id: int) -> None:
         self.clusters[row] = cluster_id
         self.confirmed += cluster_id >= 0 and review.belongs_to == review.cluster_id
 
-    def _meant(self, cluster_id: int) -> int:
+    def _cluster_of(self, cluster_id: int) -> int:
         if cluster_id == EXCLUDED:
             return EXCLUDED
-        return self.edits.follow(self.view, cluster_id)
+        return self.edits.merged_into(self.view, cluster_id)
 
     def _refuse(self, row: int, review: "_ReviewRow") -> None:
         """A later merge made another cluster of it; later parts are as wrong as the whole."""

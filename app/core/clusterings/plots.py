@@ -60,7 +60,10 @@ def _probabilities(session: Session, clustering: Clustering) -> Drawing:
 def _confusion(session: Session, clustering: Clustering) -> Drawing:
     found = confusion(session, clustering, max_side=_CONFUSION_SIDE)
     if found is None:
-        raise NotFound("No image of this clustering has a true label to compare with.")
+        raise NotFound(
+            "No image of this clustering has a true label to compare with; true labels come with "
+            "the upload (labels_from)."
+        )
     return partial(plots.plot_confusion, found.counts, found.clusters, found.labels)
 
 

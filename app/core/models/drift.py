@@ -23,7 +23,7 @@ _MIN_IMAGES = 100  # fewer say little about a distribution
 _SOME, _MUCH = 0.1, 0.25  # of the population stability index, as is usual
 Verdict = Literal["too_few", "same", "shifted", "changed"]
 SUMMARIES: dict[Verdict, str] = {
-    "too_few": "Too few photos came to judge.",
+    "too_few": f"Too few photos for a verdict; {_MIN_IMAGES} are needed.",
     "same": "The photos are like those of the training.",
     "shifted": "The photos are somewhat unlike those of the training. Watch them.",
     "changed": "The photos are no longer what the model was trained on. Train a new version.",

@@ -161,7 +161,9 @@ def _load_with_torch(
         backbone = _with_weights(backbone, contents[BACKBONE_FILE])
     if backbone.weights_hash != files.weights_sha256:
         raise ModelIntegrity(
-            f"The weights of {files.backbone} are not those that the model was trained with."
+            f"The weights of {files.backbone} on this machine are not those that the model was "
+            "trained with; put the file that it was trained with into TEMI_WEIGHTS_DIR, or train "
+            "again."
         )
     return backbone
 

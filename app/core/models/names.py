@@ -25,7 +25,9 @@ def slug(text: str) -> str:
 def check_name(name: str, field: str = "model_name") -> str:
     if not _NAME.fullmatch(name):
         raise InvalidRequest.field(
-            field, "use 1 to 100 of a-z, 0-9, '.', '_', '-', starting with a letter or digit"
+            field,
+            "use 1 to 100 of a-z, 0-9, '.', '_', '-', starting with a letter or digit, "
+            f"not {name[:200]!r}",
         )
     return name
 
@@ -33,7 +35,9 @@ def check_name(name: str, field: str = "model_name") -> str:
 def check_alias(alias: str) -> None:
     if not _ALIAS.fullmatch(alias) or alias == LATEST:
         raise InvalidRequest.field(
-            "alias", "use up to 64 of a-z, 0-9, '.', '_', '-', starting with a letter; not 'latest'"
+            "alias",
+            "use up to 64 of a-z, 0-9, '.', '_', '-', starting with a letter, and not `latest`; "
+            f"this is {alias[:100]!r}",
         )
 
 

@@ -148,8 +148,10 @@ class Serving:
                     outcomes = await self._send(request.id, request)
         except TimeoutError:
             if model in self._loaded:
-                raise DeadlineExceeded("The prediction took too long; try again.") from None
-            raise ModelLoading("The model is still loading; try again.") from None
+                raise DeadlineExceeded(
+                    f"The prediction took longer than {seconds:g} s; retry, or send fewer images."
+                ) from None
+            raise ModelLoading("The model is still loading; retry.") from None
         finally:
             self._pending.pop(request.id, None)
         assert outcomes is not None
@@ -170,7 +172,9 @@ class Serving:
             async with asyncio.timeout(seconds):
                 outcomes = await self._send(request.id, request)
         except TimeoutError:
-            raise DeadlineExceeded("The text took too long to embed; try again.") from None
+            raise DeadlineExceeded(
+                f"The text took longer than {seconds:g} s to embed; retry."
+            ) from None
         finally:
             self._pending.pop(request.id, None)
         return [row for row in outcomes or [] if isinstance(row, np.ndarray)]

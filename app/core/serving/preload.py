@@ -1,6 +1,6 @@
 """Loads the models that are in use before a new API process is ready.
 
-Each process records now and then which versions it serves. A process that starts loads the
+Each process records from time to time which versions it serves. A process that starts loads the
 versions that any process has served within the time that a model stays loaded.
 """
 

@@ -41,7 +41,7 @@ class TextEmbedder:
     def _answer(self, message: EmbedTexts) -> None:
         try:
             if time.monotonic() > message.deadline:
-                raise DeadlineExceeded("The text waited too long; try again.")
+                raise DeadlineExceeded("The text was queued for longer than its deadline; retry.")
             outcomes: list[Embedded] = list(self._load(message.model).embed(message.texts))
         except Exception as error:  # noqa: BLE001 - the thread must go on, and a client waits
             self._send(PredictFailure(id=message.id, error=_as_service_error(error)))
@@ -63,7 +63,9 @@ class TextEmbedder:
         )
         if loaded.weights_hash != model.weights_sha256:
             raise ModelIntegrity(
-                f"The weights of {model.backbone} are not those that the images were embedded with."
+                f"The weights of {model.backbone} on this machine are not those that the images "
+                "were embedded with; put the file that they were embedded with into "
+                "TEMI_WEIGHTS_DIR, or cluster the dataset again."
             )
         self._encoder = loaded
         return loaded

@@ -153,7 +153,7 @@ def test_json_of_many_values_is_not_parsed(client: TestClient) -> None:
 
 
 @pytest.fixture
-def hasty(make_settings: MakeSettings) -> Iterator[RawClient]:
+def short_timeout(make_settings: MakeSettings) -> Iterator[RawClient]:
     """A server with a short time limit for bodies."""
     with running_server(
         make_settings(body_seconds=0.5, body_bytes_per_second=10_000_000)
@@ -170,15 +170,15 @@ def hasty(make_settings: MakeSettings) -> Iterator[RawClient]:
         ("/v1/models:import", "application/zip"),
     ],
 )
-def test_a_body_that_stops_times_out(hasty: RawClient, path: str, kind: str) -> None:
-    answer = hasty.ask(_post(path, kind, 1_000_000) + b"--b\r\n")
+def test_a_body_that_stops_times_out(short_timeout: RawClient, path: str, kind: str) -> None:
+    answer = short_timeout.ask(_post(path, kind, 1_000_000) + b"--b\r\n")
     assert status_of(answer) == 408
     assert b'"body_timeout"' in answer
     assert b"connection: close" in answer.lower()
 
 
-def test_a_body_that_is_too_slow_times_out(hasty: RawClient) -> None:
-    opened = hasty.connect(_post("/v1/datasets", "application/zip", 1_000_000))
+def test_a_body_that_is_too_slow_times_out(short_timeout: RawClient) -> None:
+    opened = short_timeout.connect(_post("/v1/datasets", "application/zip", 1_000_000))
     opened.settimeout(0.05)
     received = b""
     while not received:
@@ -190,14 +190,14 @@ def test_a_body_that_is_too_slow_times_out(hasty: RawClient) -> None:
     assert received.startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_resumable_upload_keeps_the_received_bytes(hasty: RawClient) -> None:
+def test_a_resumable_upload_keeps_the_received_bytes(short_timeout: RawClient) -> None:
     tus = "Tus-Resumable: 1.0.0"
     create = f"POST /v1/uploads HTTP/1.1\r\nHost: localhost\r\n{tus}\r\nUpload-Length: 100\r\n"
-    made = hasty.ask((create + "Connection: close\r\n\r\n").encode())
+    made = short_timeout.ask((create + "Connection: close\r\n\r\n").encode())
     address = made.decode().lower().partition("location: ")[2].split("\r\n")[0]
     kind = "application/offset+octet-stream"
     piece = _post(address, kind, 100, tus, "Upload-Offset: 0", "Connection: close", method="PATCH")
-    answer = hasty.ask(piece + b"12345")
+    answer = short_timeout.ask(piece + b"12345")
     assert status_of(answer) == 204
     assert b"upload-offset: 5" in answer.lower()
 

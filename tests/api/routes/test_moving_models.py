@@ -137,7 +137,7 @@ def test_a_move_by_another_process_waits_until_the_version_is_loaded(
     _damage(runtime.storage.path("models/second/model.safetensors"))
     _forget_loaded(client)
     assert _answered_by(client) == 1
-    _set_alias_behind_its_back(runtime, 2)
+    _set_alias_in_database(runtime, 2)
     until = time.monotonic() + 2
     while time.monotonic() < until:
         assert _answered_by(client) == 1  # the damaged one never takes over
@@ -157,7 +157,7 @@ def _forget_loaded(client: TestClient) -> None:
     wait_until(lambda: not serving.loaded())
 
 
-def _set_alias_behind_its_back(runtime: Runtime, version: int) -> None:
+def _set_alias_in_database(runtime: Runtime, version: int) -> None:
     from app.core.models import get_model, set_alias
 
     with runtime.db.write() as session:

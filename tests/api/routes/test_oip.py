@@ -163,7 +163,7 @@ def test_embeddings(client: TestClient, trained: Json, form: str) -> None:
     tensor = bodies.embeddings(features)
     if form == "binary":
         data = features.tobytes()
-        request = bodies.binary({"inputs": [bodies.announced(tensor, len(data))]}, data)
+        request = bodies.binary({"inputs": [bodies.binary_input(tensor, len(data))]}, data)
     else:
         data = features.tolist() if form == "rows" else features.ravel().tolist()
         request = {"json": {"inputs": [{**tensor, "data": data}]}}

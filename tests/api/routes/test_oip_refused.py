@@ -146,7 +146,7 @@ def test_bodies_that_are_not_requests(client: TestClient, content: bytes) -> Non
 
 
 def _announce(size: Any) -> Json:
-    return {"inputs": [bodies.announced(_IMAGES, size)]}
+    return {"inputs": [bodies.binary_input(_IMAGES, size)]}
 
 
 @pytest.mark.parametrize("size", [-1, True, 1.5, "7", 2**70, 0, len(_PACKED) - 1, len(_PACKED) + 1])
@@ -183,20 +183,20 @@ def test_binary_data_without_the_header(client: TestClient) -> None:
 def test_binary_elements_of_a_wrong_length(
     client: TestClient, shape: list[int], tail: bytes
 ) -> None:
-    tensor = bodies.announced({**_IMAGES, "shape": shape}, len(tail))
+    tensor = bodies.binary_input({**_IMAGES, "shape": shape}, len(tail))
     _refused(client, **bodies.binary({"inputs": [tensor]}, tail))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_binary_numbers_that_are_not_finite(client: TestClient, value: float) -> None:
     tail = np.full((2, DIM), value, np.float32).tobytes()
-    request = bodies.binary({"inputs": [bodies.announced(_FEATURES, len(tail))]}, tail)
+    request = bodies.binary({"inputs": [bodies.binary_input(_FEATURES, len(tail))]}, tail)
     assert "finite" in _refused(client, **request)["error"]
 
 
 def test_binary_numbers_of_another_width(client: TestClient) -> None:
     tail = np.zeros((2, DIM), np.float64).tobytes()
-    request = bodies.binary({"inputs": [bodies.announced(_FEATURES, len(tail))]}, tail)
+    request = bodies.binary({"inputs": [bodies.binary_input(_FEATURES, len(tail))]}, tail)
     assert f"{2 * DIM * 4:,}" in _refused(client, **request)["error"]
 
 

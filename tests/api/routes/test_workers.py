@@ -9,7 +9,7 @@ from tests.api.conftest import upload
 from tests.images import jpeg_bytes
 
 
-def hello(runtime: Runtime, name: str, job_id: str | None = None) -> None:
+def record_heartbeat_of(runtime: Runtime, name: str, job_id: str | None = None) -> None:
     host, pid = name.split(":")
     who = Identity(
         name=name, host=host, pid=int(pid), takes=("gpu",), device="a GPU", version="0.1.0"
@@ -25,7 +25,7 @@ def test_workers_are_listed(any_client: TestClient, any_runtime: Runtime) -> Non
     with any_runtime.db.write() as session:
         session.get_one(Job, theirs).tenant = "another"
     for name, job_id in (("c:3", theirs), ("a:1", None), ("b:2", ours)):
-        hello(any_runtime, name, job_id)
+        record_heartbeat_of(any_runtime, name, job_id)
 
     found = any_client.get("/v1/workers").json()["data"]
 
@@ -41,7 +41,7 @@ def test_workers_are_listed(any_client: TestClient, any_runtime: Runtime) -> Non
 
 def test_workers_are_paginated(any_client: TestClient, any_runtime: Runtime) -> None:
     for name in ("a:1", "b:2", "c:3"):
-        hello(any_runtime, name)
+        record_heartbeat_of(any_runtime, name)
     first = any_client.get("/v1/workers", params={"limit": 2}).json()
     assert first["has_more"]
     rest = any_client.get("/v1/workers", params={"cursor": first["next_cursor"]}).json()

@@ -6,7 +6,7 @@ from app.core.platform.errors import JobFinished
 from app.core.platform.tables import Dataset
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
-from tests.core.job_steps import EXPIRED, beat, cancel_job, claim_job, end_job
+from tests.core.job_steps import EXPIRED, cancel_job, claim_job, end_job, send_heartbeat
 
 
 def test_a_queued_job_is_cancelled_at_once(any_runtime: Runtime, make_job: MakeJob) -> None:
@@ -24,7 +24,7 @@ def test_a_heartbeat_returns_cancelling(any_runtime: Runtime, make_job: MakeJob)
     claim_job(any_runtime, job)
     assert cancel_job(any_runtime, job).status == "cancelling"
     assert cancel_job(any_runtime, job).status == "cancelling"  # a second cancel is no error
-    assert beat(any_runtime, job, 1) == "cancelling"
+    assert send_heartbeat(any_runtime, job, 1) == "cancelling"
     end_job(any_runtime, job, 1, status="cancelled")
     assert cancel_job(any_runtime, job).status == "cancelled"
 

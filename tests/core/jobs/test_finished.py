@@ -25,7 +25,7 @@ from app.core.platform.tables import (
 from app.core.runtime import Runtime
 from app.core.storage.deletion.retention import delete_unless_retained
 from tests.core.conftest import MakeJob
-from tests.core.job_steps import beat, cancel_job, claim_job, end_job, reload_job
+from tests.core.job_steps import cancel_job, claim_job, end_job, reload_job, send_heartbeat
 
 CRASHED = {"code": "worker_crashed", "detail": "It died."}
 
@@ -49,7 +49,7 @@ def _set_dataset(runtime: Runtime, job: Job, **values: Any) -> None:
 def _fail(runtime: Runtime, job: Job) -> None:
     claimed = claim_job(runtime, job)
     assert claimed is not None
-    beat(runtime, job, claimed.fence, Progress("embed", 3, 9, failed=1, rate=2.0))
+    send_heartbeat(runtime, job, claimed.fence, Progress("embed", 3, 9, failed=1, rate=2.0))
     with runtime.db.write() as session:
         jobs.record_timing(session, job.id, claimed.fence, "embed", 1.0, skipped=False)
         jobs.finish(session, job.id, claimed.fence, status="failed", error=CRASHED)

@@ -15,7 +15,14 @@ from app.core.platform.errors import LeaseLost, NotFound
 from app.core.platform.tables import Dataset, Image, Job
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
-from tests.core.job_steps import EXPIRED, beat, claim_job, end_job, publish_due, reload_job
+from tests.core.job_steps import (
+    EXPIRED,
+    claim_job,
+    end_job,
+    publish_due,
+    reload_job,
+    send_heartbeat,
+)
 
 
 def test_a_new_job_is_queued(any_runtime: Runtime, make_job: MakeJob) -> None:
@@ -89,9 +96,9 @@ def test_a_checkpoint_resets_the_crashes(any_runtime: Runtime, make_job: MakeJob
     claim_job(any_runtime, job, lease=EXPIRED)
     claimed = claim_job(any_runtime, job)
     assert claimed is not None
-    beat(any_runtime, job, claimed.fence, Progress("train", 1, 10))
+    send_heartbeat(any_runtime, job, claimed.fence, Progress("train", 1, 10))
     assert reload_job(any_runtime, job).crashes == 1
-    beat(any_runtime, job, claimed.fence, Progress("train", 2, 10, checkpoint=True))
+    send_heartbeat(any_runtime, job, claimed.fence, Progress("train", 2, 10, checkpoint=True))
     assert reload_job(any_runtime, job).crashes == 0
 
 
@@ -100,12 +107,15 @@ def test_a_heartbeat_stores_progress_and_renews_the_lease(
 ) -> None:
     job = make_job()
     claim_job(any_runtime, job, lease=1.0)
-    assert beat(any_runtime, job, 1, Progress("embed", 3, 9, failed=1, rate=2.5)) == "running"
+    assert (
+        send_heartbeat(any_runtime, job, 1, Progress("embed", 3, 9, failed=1, rate=2.5))
+        == "running"
+    )
     shown = reload_job(any_runtime, job)
     assert (shown.stage, shown.completed, shown.total) == ("embed", 3, 9)
     assert (shown.failed, shown.rate, shown.version) == (1, 2.5, 3)
     assert shown.lease_until > time.time() + 30
-    beat(any_runtime, job, 1)
+    send_heartbeat(any_runtime, job, 1)
     assert reload_job(any_runtime, job).version == 3  # no new progress
 
 

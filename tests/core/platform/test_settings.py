@@ -131,5 +131,5 @@ def test_worker_takes_is_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setenv("TEMI_WORKER_TAKES", "gpu")
     assert Settings(data_dir=tmp_path).worker_takes == ("gpu",)
     for wrong in ("", "tpu", "cpu,tpu"):
-        with pytest.raises(ValidationError, match="choose from cpu, gpu"):
+        with pytest.raises(ValidationError, match="must be some of cpu, gpu"):
             Settings(data_dir=tmp_path, worker_takes=wrong)

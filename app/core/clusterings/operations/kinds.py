@@ -33,10 +33,11 @@ class Merge:
 
     def apply(self, editor: ClusteringEditor) -> dict[str, Any]:
         if len(set(self.cluster_ids)) < len(self.cluster_ids):
-            raise InvalidRequest.field("cluster_ids", "names a cluster twice")
+            twice = next(one for one in self.cluster_ids if self.cluster_ids.count(one) > 1)
+            raise InvalidRequest.field("cluster_ids", f"names cluster {twice} twice")
         clusters = editor.clusters("cluster_ids", self.cluster_ids)
         if self.into is not None and self.into not in self.cluster_ids:
-            raise InvalidRequest.field("into", "must be one of cluster_ids")
+            raise InvalidRequest.field("into", f"must be one of cluster_ids, not {self.into}")
         into = self.into
         if into is None:
             into = max(clusters, key=lambda c: (c.size, -c.cluster_id)).cluster_id
@@ -132,7 +133,7 @@ class Move:
         elif self.cluster_id is not None:
             to = editor.clusters("cluster_id", [self.cluster_id])[0].cluster_id
         else:
-            raise InvalidRequest.field("cluster_id", "or new_cluster must be given")
+            raise InvalidRequest.field("cluster_id", "give it, or new_cluster")
         moved = _move(editor, self.image_ids, self.selection, to)
         mark = {"withdrawal": True} if self.withdrawal else {}
         return {**moved, "cluster_id": to, "new_cluster": self.new_cluster, **mark}

@@ -76,7 +76,7 @@ def get_both(
     new = get_clustering(session, tenant, clustering_id)
     old = get_clustering(session, tenant, since)
     if old.id == new.id:
-        raise InvalidRequest.field("since", "must be another clustering")
+        raise InvalidRequest.field("since", f"must be another clustering than {since} itself")
     if old.dataset_id != new.dataset_id:
         raise InvalidRequest.field("since", f"{since} is a clustering of another dataset")
     return old, new

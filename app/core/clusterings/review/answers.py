@@ -130,7 +130,8 @@ def withdraw_answer(
 def _check(session: Session, clustering: Clustering, answers: Sequence[Answer]) -> None:
     ids = [one.image_id for one in answers]
     if len(set(ids)) < len(ids):
-        raise InvalidRequest.field("answers", "names an image twice")
+        twice = next(one for one in ids if ids.count(one) > 1)
+        raise InvalidRequest.field("answers", f"names the image {twice} twice")
     active = {cluster.cluster_id for cluster in active_clusters(session, clustering.id)}
     for number, one in enumerate(answers):
         if one.answer != "which":

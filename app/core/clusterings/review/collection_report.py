@@ -53,7 +53,7 @@ class Forecast:
     summary: str
 
 
-class Whole(NamedTuple):
+class CollectionState(NamedTuple):
     review: CollectionReview
     finished: int
     forecast: Forecast
@@ -67,7 +67,7 @@ def review_collection(
     min_purity: float,
     confidence: float,
     target: float,
-) -> Whole:
+) -> CollectionState:
     found = read_collection(session, state)
     regions = regions_of(found.photos)
     selections = selections_of(regions, found.photos.confirmed, confidence)
@@ -81,7 +81,7 @@ def review_collection(
     review = _review(found, shown, state.edges, best is not None, plan)
     unnamed = sum(bool(one.size) and not one.cluster.named for one in state.clusters)
     forecast = _forecast(found, review.basis, finished, unnamed, plan, min_purity, target)
-    return Whole(review, finished, forecast, plan, found)
+    return CollectionState(review, finished, forecast, plan, found)
 
 
 def proven_probability(session: Session, clustering: Clustering, min_purity: float) -> float | None:

@@ -64,8 +64,8 @@ def read_collection(session: Session, state: ReviewState) -> Collection:
     key = (clustering.id, clustering.image_count)
     order = _orders.get(key, lambda: _read_order(session, clustering))
     known = _read_known(session, clustering, order, state.lineage)
-    aside = _read_aside(session, clustering, order) & ~known.seen
-    inside = np.flatnonzero(~(known.carried | aside))
+    by_hand = _read_placed_by_hand(session, clustering, order) & ~known.seen
+    inside = np.flatnonzero(~(known.carried | by_hand))
     bands, seen = order.bands[inside], known.seen[inside]
     n_bands = len(state.edges) + 1
     doubt = np.bincount(bands, 1 - order.probabilities[inside], n_bands)
@@ -148,7 +148,7 @@ def _read_known(session: Session, clustering: Clustering, order: Order, lineage:
     return _Known(flags[0], flags[1], flags[2], confirmed)
 
 
-def _read_aside(session: Session, clustering: Clustering, order: Order) -> Bools:
+def _read_placed_by_hand(session: Session, clustering: Clustering, order: Order) -> Bools:
     """Placed or excluded by hand."""
     excluded = select(Assignment.image_id).where(
         Assignment.clustering_id == clustering.id, Assignment.cluster_id == EXCLUDED

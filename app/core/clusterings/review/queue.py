@@ -18,7 +18,12 @@ from sqlalchemy.orm import Session
 from app.core.clusterings.review.bands import ReviewedCluster, ReviewState, read_state
 from app.core.clusterings.review.collection_planning import TARGET
 from app.core.clusterings.review.collection_queue import next_images
-from app.core.clusterings.review.collection_report import PROOF, Proof, Whole, review_collection
+from app.core.clusterings.review.collection_report import (
+    PROOF,
+    CollectionState,
+    Proof,
+    review_collection,
+)
 from app.core.clusterings.review.planning import MIN_PURITY, PILOT, Plan, plan_clusters
 from app.core.clusterings.review.purity import CONFIDENCE, Band
 from app.core.clusterings.review.queries import is_reviewed
@@ -182,7 +187,7 @@ def _read(
 def _of_collection(
     session: Session,
     state: ReviewState,
-    whole: Whole,
+    whole: CollectionState,
     limit: int,
     order: QueueOrder | None,
     labeler: str | None,

@@ -59,7 +59,8 @@ class Budget:
         """Raises ArchiveTooLarge if fewer bytes are left; for sizes that a header claims."""
         if count > self._left:
             raise ArchiveTooLarge(
-                f"The archive expands to more than {self._limits.max_ratio:g} times its size."
+                f"The archive expands to more than {self._limits.max_ratio:g} times its size "
+                "(TEMI_MAX_ARCHIVE_RATIO)."
             )
 
 

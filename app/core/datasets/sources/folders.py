@@ -24,7 +24,7 @@ def check_folder(path: str, roots: Sequence[Path]) -> str:
     root, parts = _resolve(path, roots)
     real = Path(root, *parts)
     if not real.is_dir():
-        raise InvalidRequest.field("source.path", "is not a folder of the server")
+        raise InvalidRequest.field("source.path", f"{path[:200]!r} is not a folder of the server")
     return str(real)
 
 
@@ -62,7 +62,7 @@ def read_file(path: str, roots: Sequence[Path], max_bytes: int) -> bytes:
     except OSError as error:
         raise SourceUnreadable(f"It cannot be read: {_reason(error)}") from error
     if len(data) > max_bytes:
-        raise ImageTooLarge(f"Larger than {max_bytes:,} bytes.")
+        raise ImageTooLarge(f"Larger than {max_bytes:,} bytes (TEMI_MAX_IMAGE_BYTES).")
     return data
 
 

@@ -19,7 +19,9 @@ def write_listing(
     with storage.writing(listing_key(job_id), replace=False) as file:
         for number, row in enumerate(reporting(rows)):
             if number >= max_rows:
-                raise ArchiveTooLarge(f"The source has more than {max_rows:,} files.")
+                raise ArchiveTooLarge(
+                    f"The source has more than {max_rows:,} files (TEMI_MAX_ARCHIVE_MEMBERS)."
+                )
             file.write(json.dumps(row).encode() + b"\n")
 
 

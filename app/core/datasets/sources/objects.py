@@ -68,7 +68,7 @@ class ObjectReader:
         except _FAILURES as error:
             raise SourceUnreadable(f"The object cannot be read: {reason_of(error)}") from error
         if result.meta["size"] > max_bytes or len(data) > max_bytes:
-            raise ImageTooLarge(f"Larger than {max_bytes:,} bytes.")
+            raise ImageTooLarge(f"Larger than {max_bytes:,} bytes (TEMI_MAX_IMAGE_BYTES).")
         return bytes(data)
 
     def _store(self, bucket: str) -> "S3Store":
@@ -81,4 +81,6 @@ def _parse(url: str) -> ObjectUrl:
     try:
         return parse_object_url(url)
     except ValueError as error:
-        raise SourceForbidden("The URL of a bucket looks like s3://bucket/prefix.") from error
+        raise SourceForbidden(
+            f"{url[:200]!r} is not the URL of a bucket; write s3://bucket/prefix."
+        ) from error

@@ -58,9 +58,14 @@ def _check_entries(settings: Settings, storage: Storage, source: dict[str, Any])
             rows += 1
             urls += is_url(entry.path)
             if rows > settings.max_archive_members:
-                raise ManifestInvalid(f"More than {settings.max_archive_members:,} lines.")
+                raise ManifestInvalid(
+                    f"The manifest has more than {settings.max_archive_members:,} rows "
+                    "(TEMI_MAX_ARCHIVE_MEMBERS)."
+                )
             if urls > settings.max_urls:
-                raise ManifestInvalid(f"More than {settings.max_urls:,} URLs (TEMI_MAX_URLS).")
+                raise ManifestInvalid(
+                    f"The source has more than {settings.max_urls:,} URLs (TEMI_MAX_URLS)."
+                )
     if rows == 0:
         raise DatasetEmpty("The manifest lists no images.")
     return rows
@@ -202,7 +207,9 @@ def _own_manifest(members: Iterator[Member], max_rows: int) -> Iterator[Entry]:
             entries = read_entries(io.BytesIO(member.read()), format_)
             yield from reporting(islice(entries, max_rows))
             if next(entries, None) is not None:
-                raise ManifestInvalid(f"The manifest has more than {max_rows:,} rows.")
+                raise ManifestInvalid(
+                    f"The manifest has more than {max_rows:,} rows (TEMI_MAX_ARCHIVE_MEMBERS)."
+                )
             return
     raise ManifestInvalid(_NO_MANIFEST)
 

@@ -68,7 +68,7 @@ def check_url(url: str, *, enabled: bool) -> None:
         raise UrlForbidden(f"The URL has {len(url):,} characters, more than {_MAX_URL:,}.")
     host = _host(wire_url(url))
     if (literal := _literal(host)) is not None and not is_public(literal):
-        raise UrlForbidden(f"{host} is not a public address.")
+        raise UrlForbidden(f"{host} is not a public address; only public ones are fetched.")
 
 
 def wire_url(url: str) -> str:
@@ -133,7 +133,9 @@ class Fetcher:
         for chunk in response.iter_stream():
             data += chunk
             if len(data) > self._max_bytes:
-                raise ImageTooLarge(f"Larger than {self._max_bytes:,} bytes.")
+                raise ImageTooLarge(
+                    f"Larger than {self._max_bytes:,} bytes (TEMI_MAX_IMAGE_BYTES)."
+                )
         return bytes(data)
 
 
@@ -175,7 +177,9 @@ class _CheckedBackend(httpcore.NetworkBackend):
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
         for address in addresses:
             if not self._allowed(ip_address(address.partition("%")[0])):
-                raise UrlForbidden(f"{host[:200]} is not a public address.")
+                raise UrlForbidden(
+                    f"{host[:200]} is not a public address; only public ones are fetched."
+                )
         return addresses
 
 

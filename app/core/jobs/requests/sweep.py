@@ -110,17 +110,21 @@ class SweepCreate(base.JobCreateBase):
         """Returns the values in ascending order, without repeats."""
         if self.parameter == "beta":
             betas = _DEFAULT_BETAS if self.values is None else self.values
-            if not all(math.isfinite(beta) and 0.5 < beta <= 1.0 for beta in betas):
-                raise InvalidRequest.field("values", "beta must be above 0.5 and at most 1")
+            wrong = [beta for beta in betas if not (math.isfinite(beta) and 0.5 < beta <= 1.0)]
+            if wrong:
+                raise InvalidRequest.field(
+                    "values", f"beta must be above 0.5 and at most 1, not {wrong[0]}"
+                )
             return sorted(set(betas))
         most = min(base.MAX_CLUSTERS, n_images)
         if self.values is None:
             largest = n_images // _MIN_IMAGES_PER_CLUSTER
             fitting = [count for count in _DEFAULT_CLUSTER_COUNTS if count <= largest]
             return fitting or [min(2, most)]
-        if not all(2 <= value <= most and value == int(value) for value in self.values):
+        unfit = [value for value in self.values if not (2 <= value <= most and value == int(value))]
+        if unfit:
             raise InvalidRequest.field(
-                "values", f"n_clusters must be whole numbers from 2 to {most}"
+                "values", f"n_clusters must be whole numbers from 2 to {most}, not {unfit[0]:g}"
             )
         return sorted({int(value) for value in self.values})
 

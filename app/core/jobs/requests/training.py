@@ -52,7 +52,9 @@ def check_steps(steps: int | None, epochs: int | None) -> None:
 
 def check_neighbor_count(n_neighbors: int | None, n_images: int) -> None:
     if n_neighbors is not None and n_neighbors >= n_images:
-        raise InvalidRequest.field("n_neighbors", f"must be below the number of images, {n_images}")
+        raise InvalidRequest.field(
+            "n_neighbors", f"must be below the number of images, {n_images}, not {n_neighbors}"
+        )
 
 
 def count_training_images(session: Session, dataset: Dataset, exclude_duplicates: str) -> int:

@@ -21,7 +21,7 @@ class Settings(ServingSettings, JobSettings, IngestSettings, HttpSettings, Stora
     """The defaults run everything on one machine with no other server."""
 
     model_config = SettingsConfigDict(
-        env_prefix="TEMI_", env_file=".env", extra="ignore", frozen=True
+        env_prefix="TEMI_", env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
     )
 
     @property

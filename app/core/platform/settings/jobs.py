@@ -106,8 +106,8 @@ class JobSettings(BaseSettings):
     )
     worker_takes: Names = Field(
         default=RESOURCES,
-        description="Resources of a worker, comma-separated: `cpu` (ingest, map, export, shards of "
-        "mining), `gpu` (all that trains or embeds, on the CPU if there is no GPU).",
+        description="Resources of a worker, comma-separated: `cpu` (ingest, map, export, gather, "
+        "shards of mining), `gpu` (all that trains or embeds, on the CPU if there is no GPU).",
     )
     webhook_hosts: Names = Field(
         default=(),
@@ -122,7 +122,7 @@ class JobSettings(BaseSettings):
     @classmethod
     def _check_resources(cls, takes: tuple[str, ...]) -> tuple[str, ...]:
         if not takes or not set(takes) <= set(RESOURCES):
-            raise ValueError(f"choose from {', '.join(RESOURCES)}")
+            raise ValueError(f"must be some of {', '.join(RESOURCES)}")
         return takes
 
     @field_validator("webhook_secret")

@@ -46,6 +46,9 @@ class ServingSettings(BaseSettings):
         gt=0,
         description="Memory for loaded models; the least recently used are unloaded.",
     )
+    predict_idle_seconds: float = Field(
+        default=1800.0, gt=0, description="A model without requests for this time is unloaded."
+    )
     vocabulary_file: FilePath | None = Field(
         default=None,
         description="Words that may name clusters, by comma or line, instead of the built-in ones; "
@@ -66,7 +69,4 @@ class ServingSettings(BaseSettings):
         default=None,
         description="Receives a signed request when refused images form a new group, for gather "
         "jobs without a `webhook_url`. Its host must be in `TEMI_WEBHOOK_HOSTS`.",
-    )
-    predict_idle_seconds: float = Field(
-        default=1800.0, gt=0, description="A model without requests for this time is unloaded."
     )

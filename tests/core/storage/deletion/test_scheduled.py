@@ -27,7 +27,7 @@ from tests.core.storage.deletion.collecting import collected
 
 
 @pytest.fixture
-def eager(make_settings: MakeSettings) -> Runtime:
+def without_grace(make_settings: MakeSettings) -> Runtime:
     """A service without a grace period."""
     return Runtime(make_settings(delete_grace_seconds=0))
 
@@ -85,31 +85,31 @@ def _scheduled(runtime: Runtime) -> list[str]:
     )
 )
 def test_exactly_the_referenced_blobs_are_left(
-    eager: Runtime, steps: list[tuple[str, int, bytes]]
+    without_grace: Runtime, steps: list[tuple[str, int, bytes]]
 ) -> None:
-    with eager.db.write() as session:
+    with without_grace.db.write() as session:
         session.execute(delete(Dataset))
-    datasets = [_new_dataset(eager), _new_dataset(eager)]
+    datasets = [_new_dataset(without_grace), _new_dataset(without_grace)]
     images: list[tuple[str, str, bytes]] = []
     for kind, number, data in steps:
         if kind == "add":
-            images.append((datasets[number], _add(eager, datasets[number], data), data))
+            images.append((datasets[number], _add(without_grace, datasets[number], data), data))
         elif kind == "delete" and images:
             dataset_id, image_id, _ = images.pop(number % len(images))
-            _delete(eager, dataset_id, image_id)
+            _delete(without_grace, dataset_id, image_id)
         elif kind == "clean":
-            eager.collector.delete_scheduled_blobs()
-            assert _stored(eager) >= {_hash(data) for _, _, data in images}
+            without_grace.collector.delete_scheduled_blobs()
+            assert _stored(without_grace) >= {_hash(data) for _, _, data in images}
     for dataset_id, image_id, _ in images:
-        with eager.db.read() as session:
+        with without_grace.db.read() as session:
             assert session.get_one(Image, image_id).dataset_id == dataset_id
-    eager.collector.delete_scheduled_blobs()
-    assert _stored(eager) == {_hash(data) for _, _, data in images}
-    assert _scheduled(eager) == []
+    without_grace.collector.delete_scheduled_blobs()
+    assert _stored(without_grace) == {_hash(data) for _, _, data in images}
+    assert _scheduled(without_grace) == []
     for dataset_id, image_id, _ in images:
-        _delete(eager, dataset_id, image_id)
-    eager.collector.delete_scheduled_blobs()
-    assert _stored(eager) == set()
+        _delete(without_grace, dataset_id, image_id)
+    without_grace.collector.delete_scheduled_blobs()
+    assert _stored(without_grace) == set()
 
 
 def test_bytes_stay_for_the_grace_period(any_runtime: Runtime) -> None:
@@ -143,15 +143,15 @@ def test_scheduling_again_restarts_the_grace_period(any_runtime: Runtime) -> Non
     assert age < 100
 
 
-def test_thumbnails_are_deleted_with_their_image(eager: Runtime) -> None:
-    dataset_id = _new_dataset(eager)
-    image_id = _add(eager, dataset_id, b"a")
+def test_thumbnails_are_deleted_with_their_image(without_grace: Runtime) -> None:
+    dataset_id = _new_dataset(without_grace)
+    image_id = _add(without_grace, dataset_id, b"a")
     keys = [thumbnail_key("t", _hash(b"a"), size) for size in (64, 128, 256, 512)]
     for key in keys:
-        eager.storage.write(key, b"small")
-    _delete(eager, dataset_id, image_id)
-    assert eager.collector.delete_scheduled_blobs() == 1
-    assert not any(eager.storage.exists(key) for key in keys)
+        without_grace.storage.write(key, b"small")
+    _delete(without_grace, dataset_id, image_id)
+    assert without_grace.collector.delete_scheduled_blobs() == 1
+    assert not any(without_grace.storage.exists(key) for key in keys)
 
 
 def test_storing_the_same_bytes_again_touches_them(runtime: Runtime) -> None:

@@ -22,7 +22,7 @@ from tests.waiting import wait_until
 _LARGE = KINDS - 1
 
 
-def test_zombies_are_fenced(
+def test_stale_workers_are_fenced(
     start_some_site: StartSite,
     archives: Path,
     profile: Profile,
@@ -32,7 +32,7 @@ def test_zombies_are_fenced(
     stale = []
     with start_some_site() as site:
         _, bits = undisturbed(site, archives, [_LARGE])
-        for _ in range(profile.zombies):
+        for _ in range(profile.stale_workers):
             job_id = _disturb(site, archives, rng)
             before = _state(site.runtime, job_id)
             _wake(site)
@@ -41,9 +41,9 @@ def test_zombies_are_fenced(
                 stale.append((job_id, before, after))
         engine = site.runtime.db.engine.name
     promises.keep(
-        f"zombie fenced ({engine})",
-        f"0 stale writes; {profile.zombies} workers stopped past their lease",
-        f"{len(stale)} stale writes; {profile.zombies} workers",
+        f"stale worker fenced ({engine})",
+        f"0 stale writes; {profile.stale_workers} workers stopped past their lease",
+        f"{len(stale)} stale writes; {profile.stale_workers} workers",
         kept=not stale,
     )
 
@@ -98,7 +98,7 @@ def _wake(site: Site) -> None:
     psutil.wait_procs(jobs, timeout=3)  # no longer: some hang until their worker resumes
     for worker in stopped:
         worker.send(signal.SIGCONT)
-    wait_until(lambda: not site.busy_workers(), "the zombies have ended")
+    wait_until(lambda: not site.busy_workers(), "the stale workers have ended")
 
 
 def _is_stopped(worker: Member) -> bool:
