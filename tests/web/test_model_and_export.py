@@ -70,7 +70,9 @@ def test_a_version_is_as_sure_as_its_groups(visits: Visits, api: TemiClient, mad
     page = visits.open(f"#/models/{made.model}")
     expect(page).to_have_title(f"{made.model} · Model · TEMI")
     mean = api.clustering(made.clustering_id).metrics["mean_probability"]
-    expect(page.get_by_role("region", name="Versions")).to_contain_text(f"Confidence {mean:.1%}"[:-1])
+    expect(page.get_by_role("region", name="Versions")).to_contain_text(
+        f"Confidence{100 * mean:.1f} %"
+    )
 
 
 def test_an_alias_is_moved(visits: Visits, api: TemiClient, made: Made) -> None:
