@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from temi_client import TemiClient
+from tests.waiting import wait_until
 from tests.web.browser import Visits
 from tests.web.conftest import Made
 
@@ -32,7 +33,7 @@ def test_a_merge_is_rejected_by_key_and_the_rest_adopted(
     sizes = {c.label: c.size for c in api.clusters(edited.clustering_id) if c.named}
     page = visits.open(f"#/datasets/{edited.dataset_id}?tab=clusterings")
     page.get_by_role("link", name="What changed").click()
-    expect(page.get_by_role("button", name="merged 2")).to_be_visible()
+    expect(page.get_by_role("button", name="Merged 2")).to_be_visible()
     cards = page.get_by_role("article")
     expect(cards.first.get_by_role("img").first).to_be_visible()  # the photos that stayed
     for _ in range(2):
@@ -44,3 +45,7 @@ def test_a_merge_is_rejected_by_key_and_the_rest_adopted(
     expect(page).to_have_url(re.compile(f"#/clusterings/{other}$"))
     assert {c.label: c.size for c in api.clusters(other) if c.named} == sizes
     assert api.dataset(edited.dataset_id).current_clustering_id == other
+    page.get_by_role("status").get_by_role("button", name="Undo").click()
+    wait_until(
+        lambda: not any(c.named for c in api.clusters(other)), "no name is taken over", pause=0.2
+    )

@@ -62,6 +62,17 @@ def test_the_page_says_how_far_a_model_can_be_trusted(visits: Visits, made: Made
     expect(trust).to_contain_text("No photo of its groups is reviewed yet")
     expect(trust.get_by_role("button", name="Calibrate by reviews")).to_be_disabled()
     expect(trust).to_contain_text("Too few photos for a verdict")
+    trust.get_by_role("link", name="Review its groups").click()
+    expect(page.get_by_role("heading", name="Does this photo belong to")).to_be_visible()
+
+
+def test_a_version_is_as_sure_as_its_groups(visits: Visits, api: TemiClient, made: Made) -> None:
+    page = visits.open(f"#/models/{made.model}")
+    expect(page).to_have_title(f"{made.model} · Model · TEMI")
+    mean = api.clustering(made.clustering_id).metrics["mean_probability"]
+    expect(page.get_by_role("region", name="Versions")).to_contain_text(
+        f"Confidence{100 * mean:.1f} %"
+    )
 
 
 def test_an_alias_is_moved(visits: Visits, api: TemiClient, made: Made) -> None:

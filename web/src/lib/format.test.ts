@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ago, bytes, count, duration, percent } from "./format";
+import { ago, bytes, count, duration, percent, spacedPercent } from "./format";
 
 test("a count has the noun in the right number", () => {
   expect(count(1, "photo")).toBe("1 photo");
@@ -11,6 +11,10 @@ test("a share that is not known is a dash", () => {
   expect(percent(null)).toBe("–");
   expect(percent(0.914)).toBe("91 %");
   expect(percent(0.0049, 1)).toBe("0.5 %");
+});
+
+test("percentages of the service are written as those of the page", () => {
+  expect(spacedPercent("91% of it at 95% purity")).toBe("91 % of it at 95 % purity");
 });
 
 test("bytes have one digit while they are small", () => {

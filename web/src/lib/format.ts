@@ -12,6 +12,9 @@ export function percent(share: number | null | undefined, digits = 0): string {
   return share === null || share === undefined ? "–" : `${(100 * share).toFixed(digits)} %`;
 }
 
+/** A text of the service, with percentages written as on the page: "95%" becomes "95 %". */
+export const spacedPercent = (text: string): string => text.replace(/(\d)%/g, "$1 %");
+
 export function bytes(value: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let unit = 0;

@@ -1,4 +1,4 @@
-/** Finds names as a person types them: at the start first, then at the start of a word, then inside. */
+/** Finds names as a person types them: the whole name first, then at its start, at the start of a word, and inside. */
 const fold = (text: string): string => text.normalize("NFKD").replace(/\p{M}/gu, "").toLocaleLowerCase();
 
 export interface Named {
@@ -10,8 +10,9 @@ export function bestMatches<T extends Named>(entries: readonly T[], typed: strin
   if (!wanted) return entries.slice(0, limit);
   const ranked: { entry: T; rank: number }[] = [];
   for (const entry of entries) {
-    const at = fold(entry.label).indexOf(wanted);
-    if (at >= 0) ranked.push({ entry, rank: at === 0 ? 0 : /[\s_\-/.(]/.test(fold(entry.label)[at - 1] ?? "") ? 1 : 2 });
+    const name = fold(entry.label.trim());
+    const at = name.indexOf(wanted);
+    if (at >= 0) ranked.push({ entry, rank: name === wanted ? 0 : at === 0 ? 1 : /[\s_\-/.(]/.test(name[at - 1] ?? "") ? 2 : 3 });
   }
   return ranked.sort((a, b) => a.rank - b.rank).slice(0, limit).map(({ entry }) => entry);
 }

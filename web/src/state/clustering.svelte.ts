@@ -101,6 +101,13 @@ export class ClusteringState {
     this.apply({ kind: "undo" }, "Undone");
   }
 
+  /** Undoes this change, and not one that another person made after it. */
+  undoOwn(revision: number): void {
+    const newest = this.clustering?.undo;
+    if (this.waiting.length || newest === undefined || newest === revision || this.seen === revision) this.undo();
+    else toasts.error("There is a newer change: undo that one first. The history shows it.");
+  }
+
   redo(): void {
     this.apply({ kind: "redo" }, "Done again");
   }
@@ -199,13 +206,6 @@ export class ClusteringState {
     const text = undone && done.kind === "undo" ? `Undone: ${undone}` : edit.said;
     const action = { label: "Undo", run: () => this.undoOwn(done.revision) };
     this.message = toasts.add(text, done.kind === "undo" ? {} : { action });
-  }
-
-  /** Undoes this change, and not one that another person made after it. */
-  private undoOwn(revision: number): void {
-    const newest = this.clustering?.undo;
-    if (this.waiting.length || newest === undefined || newest === revision || this.seen === revision) this.undo();
-    else toasts.error("There is a newer change: undo that one first. The history shows it.");
   }
 
   /** Another person was first. True if the edit goes on top of theirs without a question. */
