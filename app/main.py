@@ -57,7 +57,7 @@ from app.core.platform.processes import restrict_new_files
 from app.core.platform.settings import Settings, get_settings
 from app.core.platform.version import package_version
 from app.core.runtime import Runtime
-from app.core.serving import Serving
+from app.core.serving.client import Serving
 from app.core.serving.counting import PredictionCounter
 from app.core.serving.keeping import RefusedKeeper
 from app.core.serving.preload import ModelPreloader

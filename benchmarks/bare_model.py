@@ -13,10 +13,10 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from app.core.datasets.images import decode_image
-from app.core.models import get_model, get_version
+from app.core.models.files import ModelFiles, load_model
+from app.core.models.versions import get_model, get_version
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
-from app.core.serving import ModelFiles, load_model
 from temi.backbones.embedding import default_batch
 
 

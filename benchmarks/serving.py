@@ -151,7 +151,7 @@ def _memory(pid: int) -> int:
     total = 0
     for process in psutil.Process(pid).children(recursive=True):
         line = " ".join(process.cmdline())
-        if "app.server" in line or "spawn_main" in line:
+        if "app.server" in line or "app.core.serving" in line:
             total += process.memory_info().rss
     return total
 

@@ -52,8 +52,8 @@ print(time.process_time(), int(status.split("VmHWM:")[1].split()[0]) / 1024)
 _ROLES = {
     "decoders": r"decoding",
     "API": r"app\.server",
-    "worker": r"worker\.main|celery",
-    "prediction process": r"spawn_main",
+    "worker": r"-m worker",
+    "prediction process": r"app\.core\.serving",
     "supervisor": r"serve",
 }
 

@@ -58,7 +58,7 @@ class PeakMemory(threading.Thread):
             for process in self._root.children(recursive=True):
                 try:
                     line = " ".join(process.cmdline())
-                    kinds = {"app.server": "api", "celery": "worker", "spawn_main": "job"}
+                    kinds = {"app.server": "api", "-m worker": "worker", "spawn_main": "job"}
                     kind = next((k for word, k in kinds.items() if word in line), None)
                     if kind:
                         used = process.memory_info().rss

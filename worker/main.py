@@ -1,4 +1,4 @@
-"""The Celery app: `celery -A worker.main worker --pool solo`."""
+"""The Celery app, and what the worker does beside jobs; `python -m worker` runs it."""
 
 import threading
 import time

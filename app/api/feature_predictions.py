@@ -11,10 +11,9 @@ from app.api.inference import PredictContext, PredictInputs
 from app.core.clusterings.training_images import nearest_training_images
 from app.core.datasets.neighbors import Neighbor
 from app.core.platform.errors import ImageRejected, InvalidRequest
-from app.core.serving import Embedded, Outcome
 from app.core.serving.abstention import is_novel
 from app.core.serving.keeping import RefusedUpload
-from app.core.serving.messages import Features, Predicted
+from app.core.serving.messages import Embedded, Features, Outcome, Predicted
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from fastapi import Request
 from app.core.platform.actor import Actor
 from app.core.platform.errors import ImageRejected, InvalidRequest, QueueFull
 from app.core.runtime import Runtime
-from app.core.serving import Embedded, Outcome, Serving
 from app.core.serving.admission import Reservation
+from app.core.serving.client import Serving
+from app.core.serving.messages import Embedded, Outcome
 from app.core.serving.resolver import ResolvedModel
 
 OTHER_JSON_VALUES = 10_000  # that a JSON body may have beside its numbers

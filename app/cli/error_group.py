@@ -25,7 +25,7 @@ class ErrorReportingGroup(TyperGroup):
 
 def _exit(error: BaseException) -> BaseException:
     """Returns the end of the command for an error that has a message, else the error itself."""
-    from app.cli.errors import report_error  # imports the client
+    from app.cli.error_report import report_error  # imports the client
 
     code = report_error(error)
     return error if code is None else typer.Exit(code)

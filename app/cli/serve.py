@@ -114,18 +114,4 @@ def _api_command() -> list[str]:
 
 
 def _worker_command() -> list[str]:
-    # One job at a time, in this process's child: the pool must not fork under CUDA.
-    return [
-        *(
-            sys.executable,
-            "-m",
-            "celery",
-            "--quiet",
-            "-A",
-            "worker.main",
-            "worker",
-            "--pool",
-            "solo",
-        ),
-        *("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING"),
-    ]
+    return [sys.executable, "-m", "worker"]

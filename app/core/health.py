@@ -93,7 +93,7 @@ CHECKS: dict[str, Check] = {
     ),
     "migrations": Check(lambda runtime: _check_migrations(runtime.db), "run `temi db upgrade`"),
     "broker": Check(
-        lambda runtime: check_broker(runtime.celery),
+        lambda runtime: check_broker(runtime.settings),
         "check TEMI_BROKER_URL and that the broker runs",
     ),
     "storage": Check(

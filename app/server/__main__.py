@@ -3,13 +3,17 @@
 import resource
 import sys
 from contextlib import suppress
+from importlib import import_module
 
-import uvicorn
-from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import Multiprocess
+from app.core.platform.starting import importing
 
-from app.core.platform.settings import Settings, get_settings
-from app.server.config import make_config
+with importing():
+    import uvicorn
+    from uvicorn.config import STARTUP_FAILURE
+    from uvicorn.supervisors import Multiprocess
+
+    from app.core.platform.settings import Settings, get_settings
+    from app.server.config import APP_MODULE, make_config
 
 _OTHER_FILES = 500  # for the database, the storage and the prediction process
 
@@ -21,6 +25,8 @@ def main() -> None:
     if config.workers > 1:
         Multiprocess(config, sockets=[config.bind_socket()]).run()
         return
+    with importing():
+        import_module(APP_MODULE)
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):
         server.run()

@@ -7,7 +7,7 @@ import uvicorn
 
 from app.core.platform.settings import Settings
 
-_APP = "app.main:create_app"
+APP_MODULE = "app.main"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,4 +48,8 @@ def make_config(settings: Settings, app: Any = None, **options: Any) -> ServerCo
         "log_level": "warning",
         "timeout_graceful_shutdown": settings.drain_seconds,
     }
-    return ServerConfig(app or _APP, limits=ConnectionLimits.of(settings), **(defaults | options))
+    return ServerConfig(
+        app or f"{APP_MODULE}:create_app",
+        limits=ConnectionLimits.of(settings),
+        **(defaults | options),
+    )

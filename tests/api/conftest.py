@@ -14,7 +14,7 @@ from app.core.clusterings.current import set_first
 from app.core.clusterings.rows import Assigned
 from app.core.jobs.lifecycle import Progress, claim, create_job, finish
 from app.core.jobs.records import add_curve
-from app.core.models import add_version
+from app.core.models.versions import add_version
 from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Clustering, Dataset, Image

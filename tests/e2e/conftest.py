@@ -74,7 +74,7 @@ class Service:
         db.dispose()
 
     def worker(self) -> psutil.Process:
-        return self.child("celery", "worker.main")
+        return self.child("-m worker")
 
     def api(self) -> psutil.Process:
         return self.child("app.server")

@@ -7,8 +7,8 @@ from sqlalchemy.orm import Session
 from app.core.gathering.grouping import Proposed, read_refused, write_proposals
 from app.core.jobs.lifecycle import Progress, finish
 from app.core.jobs.webhooks import add_proposal_delivery
-from app.core.models import get_model, get_version
 from app.core.models.files import ModelFiles, load_detector
+from app.core.models.versions import get_model, get_version
 from app.core.platform.tables import ModelVersion
 from temi.gathering import gather, gathering_radius
 from worker.context import JobContext

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from app.core.clusterings.names import ModelClusters, current_clusters
-from app.core.models import get_model, get_version
 from app.core.models.calibrations import current_calibration, stored_calibration
 from app.core.models.extractors import open_extractor
 from app.core.models.files import LoadedVersion, ModelFiles, load_model
+from app.core.models.versions import get_model, get_version
 from app.core.platform.tables import Clustering, ModelVersion
 from app.core.storage import Storage
 from app.core.storage.keys import job_folder

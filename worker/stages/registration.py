@@ -24,8 +24,8 @@ from app.core.clusterings.rows import (
     refresh_clusters,
 )
 from app.core.jobs.lifecycle import Progress, finish
-from app.core.models import add_version
 from app.core.models.files import NOVELTY_FILE
+from app.core.models.versions import add_version
 from app.core.platform.activity import reporting
 from app.core.platform.ids import new_id
 from app.core.platform.tables import Cluster, Clustering, Image

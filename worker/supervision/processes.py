@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from app.core.platform.db import is_gone
 from app.core.platform.errors import StorageUnavailable
 from app.core.platform.settings import Settings
+from app.core.platform.starting import pack_call, run_packed
 from temi.cores import limit_cores
 
 OUTAGE_EXIT_CODE = 75  # the process could go on if database and storage were reachable
@@ -31,7 +32,11 @@ def start(
     """
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=target, args=(*arguments, theirs, os.getpid()), name=name)
+    process = context.Process(
+        target=run_packed,
+        args=(pack_call(target, *arguments), theirs, os.getpid()),
+        name=name,
+    )
     process.start()
     theirs.close()
     return process, ours

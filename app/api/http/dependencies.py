@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.core.platform.actor import Actor
 from app.core.runtime import Runtime
-from app.core.serving import Serving
+from app.core.serving.client import Serving
 from app.core.serving.resolver import ModelResolver
 
 

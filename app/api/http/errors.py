@@ -87,13 +87,13 @@ class InferenceProblem(Problem):
 def responses(
     *statuses: int | Literal["default"], model: type[Problem] = Problem
 ) -> dict[int | str, dict[str, Any]]:
-    """A route's OpenAPI entry: these statuses return a problem."""
+    """A route's OpenAPI entry: these statuses return a problem.
+
+    Without the key `model`, for which FastAPI would prepare a serializer per route and status: 600.
+    """
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     content = {"application/problem+json": {"schema": schema}}
-    return {
-        status: {"model": model, "description": _phrase(status), "content": content}
-        for status in statuses
-    }
+    return {status: {"description": _phrase(status), "content": content} for status in statuses}
 
 
 def status_of(error: core.ServiceError) -> int:

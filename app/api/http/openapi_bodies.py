@@ -6,6 +6,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.api import schemas
+from app.api.http.errors import InferenceProblem, Problem
 
 BINARY = {"type": "string", "format": "binary"}
 _FILE = {"schema": BINARY}
@@ -18,6 +19,8 @@ _BODIES = (
     schemas.SearchBody,
     schemas.InferRequest,
     schemas.LabelStudioTasks,
+    Problem,
+    InferenceProblem,
 )
 _CSV = "path,label,camera\n/photos/1.jpg,cat,X100\ns3://photos/2.jpg,dog,\n"
 _JSON_LINES = '{"path": "/photos/1.jpg", "label": "cat", "camera": "X100"}\n'

@@ -19,11 +19,11 @@ from app.api.http.dependencies import (
 from app.api.http.errors import responses
 from app.api.routes.clusterings import ClusteringId, ClusterNumber
 from app.api.routes.operations import CREATED, IfMatchHeader, parse_revisions
-from app.core import models as registry
 from app.core.clusterings import operations, retraining
 from app.core.clusterings.current import set_current
 from app.core.clusterings.rows import get_clustering
 from app.core.datasets.rows import get_dataset
+from app.core.models import registry
 from app.core.platform import idempotency
 from app.core.platform.actor import Actor
 from app.core.runtime import Runtime

@@ -24,7 +24,6 @@ from app.core.clusterings.revisions import (
     open_revision,
 )
 from app.core.datasets.rows import get_dataset
-from app.core.exports.arrow import arrow_chunks, arrow_schema
 from app.core.exports.rows import LABELS, to_json
 from app.core.exports.text import csv_chunks, json_chunks
 from app.core.platform.db import Database
@@ -38,12 +37,18 @@ router = APIRouter(
 )
 
 Pages = Iterator[list[LabeledImage]]
+
+
+def _arrow_chunks(pages: Pages, view: RevisionView) -> Iterator[bytes]:
+    from app.core.exports.arrow import arrow_chunks, arrow_schema  # loads pyarrow
+
+    return arrow_chunks(pages, arrow_schema(LABELS, _metadata(view)))
+
+
 _ENCODERS: dict[str, Callable[[Pages, RevisionView], Iterator[bytes]]] = {
     "application/x-ndjson": lambda pages, _: json_chunks(pages, LABELS),
     "text/csv": lambda pages, _: csv_chunks(pages, LABELS),
-    "application/vnd.apache.arrow.stream": lambda pages, view: arrow_chunks(
-        pages, arrow_schema(LABELS, _metadata(view))
-    ),
+    "application/vnd.apache.arrow.stream": _arrow_chunks,
 }
 
 

@@ -18,7 +18,7 @@ from app.api.http.dependencies import (
 from app.api.http.errors import responses
 from app.api.http.pagination import ListingDep
 from app.api.routes.models import ModelDep, Name
-from app.core import models as registry
+from app.core.models import registry
 from app.core.platform import idempotency
 from app.core.platform.tables import ModelAliasChange
 

@@ -18,9 +18,8 @@ from app.api.http.errors import responses
 from app.api.http.pagination import ListingDep
 from app.api.http.pictures import PLOT_RESPONSES, PlotFormat, image_response, not_modified
 from app.api.routes.models import ModelDep, Name, Version
-from app.core import models as registry
 from app.core.clusterings.plots import render
-from app.core.models import calibrations, drift
+from app.core.models import calibrations, drift, registry
 from app.core.models.plots import load_plot
 from app.core.platform.tables import ModelCalibration, ModelVersion
 

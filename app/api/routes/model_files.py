@@ -23,9 +23,9 @@ from app.api.http.errors import responses
 from app.api.http.limits import DownloadLimit, check_quota
 from app.api.http.openapi_bodies import BINARY
 from app.api.routes.models import Name, Version
-from app.core import models as registry
 from app.core.access.quota import check_growth
 from app.core.clusterings.names import current_clusters
+from app.core.models import registry
 from app.core.models.calibrations import current_calibration
 from app.core.models.package.packing import PackedModel
 from app.core.models.package.unpacking import Unpacked, unpack

@@ -10,8 +10,7 @@ from app.api.http.auth import AuthenticatedRoute
 from app.api.http.dependencies import ResolverDep, RuntimeDep, SessionDep, TenantDep
 from app.api.http.errors import responses
 from app.api.http.pagination import ListingDep
-from app.core import models as registry
-from app.core.models import deletion
+from app.core.models import deletion, registry
 from app.core.models.comparison import compare
 from app.core.models.queries import select_models, select_versions
 from app.core.platform.tables import Model, ModelVersion

@@ -34,9 +34,9 @@ from app.core.datasets.queries import image_hashes
 from app.core.jobs.requests.predict import PredictCreate
 from app.core.platform.db import Database
 from app.core.platform.errors import ImageRejected, InvalidRequest
-from app.core.serving import Outcome
 from app.core.serving.abstention import NONE_OF_THESE, is_novel
 from app.core.serving.admission import Reservation
+from app.core.serving.messages import Outcome
 from app.core.serving.resolver import ResolvedModel
 from app.core.storage import Storage
 from app.core.storage.keys import blob_key

@@ -20,8 +20,8 @@ from app.api.http.stored_images import (
     thumbnail_response,
 )
 from app.api.routes.models import ModelDep, Name
-from app.core import models as registry
 from app.core.gathering import queries
+from app.core.models import registry
 from app.core.platform.tables import RefusedImage
 
 router = APIRouter(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import IO, Literal
 
 from app.core.exports import coco, cvat, hugging_face, image_folder, label_studio
-from app.core.exports.arrow import write_parquet
 from app.core.exports.source import ExportSource
 from app.core.exports.text import write_csv, write_json_lines
 
@@ -32,10 +31,16 @@ class ExportFormat:
     page: int = _ROWS
 
 
+def _write_parquet(source: ExportSource, file: IO[bytes]) -> None:
+    from app.core.exports.arrow import write_parquet  # loads pyarrow
+
+    write_parquet(source, file)
+
+
 FORMATS: dict[FormatName, ExportFormat] = {
     "csv": ExportFormat(".csv", "text/csv", write_csv),
     "jsonl": ExportFormat(".jsonl", "application/x-ndjson", write_json_lines),
-    "parquet": ExportFormat(".parquet", "application/vnd.apache.parquet", write_parquet),
+    "parquet": ExportFormat(".parquet", "application/vnd.apache.parquet", _write_parquet),
     "coco": ExportFormat("-coco.json", "application/json", coco.write),
     "coco_images": ExportFormat("-coco.zip", "application/zip", coco.write_zip, _IMAGES),
     "label_studio": ExportFormat("-label-studio.zip", "application/zip", label_studio.write),

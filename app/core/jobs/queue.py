@@ -3,18 +3,25 @@
 There is a queue per resource, so that a notification reaches a worker that can run the job.
 """
 
+from typing import TYPE_CHECKING
+
 import structlog
-from celery import Celery
+from kombu.connection import Connection
 from kombu.entity import Exchange, Queue
 from kombu.exceptions import OperationalError
 
 from app.core.platform.settings import Settings
 
+if TYPE_CHECKING:
+    from celery import Celery
+
 RUN_JOB = "temi.run_job"
 log = structlog.get_logger()
 
 
-def make_celery(settings: Settings) -> Celery:
+def make_celery(settings: Settings) -> "Celery":
+    from celery import Celery  # not to check the broker: an API process that starts does only that
+
     queues = [_queue(queue_name(resource)) for resource in settings.worker_takes]
     celery = Celery("temi", broker=settings.broker_url)
     celery.conf.update(
@@ -36,7 +43,7 @@ def queue_name(resource: str) -> str:
     return f"temi.{resource}"
 
 
-def publish_notification(celery: Celery, job_id: str, resource: str) -> None:
+def publish_notification(celery: "Celery", job_id: str, resource: str) -> None:
     """Logs a failure: a lost notification delays the job by seconds, until it is republished."""
     try:
         celery.send_task(RUN_JOB, args=[job_id], queue=_queue(queue_name(resource)), retry=False)
@@ -44,9 +51,12 @@ def publish_notification(celery: Celery, job_id: str, resource: str) -> None:
         log.warning("notification_failed", job_id=job_id, reason=str(error))
 
 
-def check_broker(celery: Celery) -> None:
+def check_broker(settings: Settings) -> None:
     """Raises if no message could be sent now."""
-    with celery.connection_for_write(connect_timeout=3) as connection:
+    options = _transport_options(settings)
+    with Connection(  # type: ignore[no-untyped-call]
+        settings.broker_url, connect_timeout=3, transport_options=options
+    ) as connection:
         connection.ensure_connection(max_retries=1, interval_start=0, timeout=3)
 
 

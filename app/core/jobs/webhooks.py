@@ -14,9 +14,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import structlog
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, aliased
@@ -28,6 +27,9 @@ from app.core.platform.errors import InvalidRequest, ServiceError
 from app.core.platform.ids import new_id
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Job, Proposal, WebhookDelivery
+
+if TYPE_CHECKING:
+    import httpx
 
 RETRY_SECONDS = (5.0, 30.0, 120.0, 600.0, 3600.0, 21600.0)  # after each failed attempt
 _CONNECT_SECONDS = 5.0
@@ -49,6 +51,8 @@ def check_webhook_url(settings: Settings, url: str | None) -> None:
     """Accepts only hosts of TEMI_WEBHOOK_HOSTS; they may be inside the own network."""
     if url is None:
         return
+    import httpx  # a job's process that has no webhook does not need it
+
     try:
         address = httpx.URL(url)
     except (httpx.InvalidURL, ValueError) as error:
@@ -180,6 +184,8 @@ def _due(delivery: type[WebhookDelivery]) -> tuple[Any, ...]:
 async def _send_all(
     db: Database, settings: Settings, deliveries: Sequence[WebhookDelivery]
 ) -> None:
+    import httpx  # as above
+
     limits = httpx.Timeout(_TOTAL_SECONDS, connect=_CONNECT_SECONDS)
     # Not through a proxy of the environment: it could read what is for the receiver only.
     async with httpx.AsyncClient(timeout=limits, trust_env=False) as client:
@@ -192,9 +198,11 @@ async def _send_all(
 
 
 async def _send(
-    client: httpx.AsyncClient, settings: Settings, delivery: WebhookDelivery
+    client: "httpx.AsyncClient", settings: Settings, delivery: WebhookDelivery
 ) -> _Response:
     """Follows no redirects and reads only the status of the response."""
+    import httpx  # as above
+
     body = json.dumps(delivery.body, separators=(",", ":")).encode()
     try:
         check_webhook_url(settings, delivery.url)  # the settings may have changed

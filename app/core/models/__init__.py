@@ -1,31 +1,4 @@
-"""The model registry: models by name, version and alias."""
+"""The model registry: models by name, version and alias.
 
-from app.core.models.aliases import (
-    alias_changes,
-    aliases,
-    remove_alias,
-    rollback_alias,
-    rollback_target,
-    set_alias,
-)
-from app.core.models.files import read_verified
-from app.core.models.names import LATEST, check_alias, check_name, slug
-from app.core.models.versions import add_version, get_model, get_version, resolve
-
-__all__ = [
-    "LATEST",
-    "add_version",
-    "alias_changes",
-    "aliases",
-    "check_alias",
-    "check_name",
-    "get_model",
-    "get_version",
-    "read_verified",
-    "remove_alias",
-    "resolve",
-    "rollback_alias",
-    "rollback_target",
-    "set_alias",
-    "slug",
-]
+It imports nothing: the prediction process needs only `files`, and the tables take half a second.
+"""

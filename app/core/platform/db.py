@@ -5,14 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
-
-from app.core.platform.audit import recorded
-from app.core.platform.connection_timeout import connection_class
 
 _BUSY_MS = 30_000  # how long a writer waits for another transaction in SQLite
 _STATEMENT_SECONDS = 60.0
@@ -40,6 +36,8 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
+        from app.core.platform.audit import recorded  # with all tables; a start may only read
+
         with (
             Session(self._writer, expire_on_commit=False) as session,
             session.begin(),
@@ -88,9 +86,9 @@ def lock_name(session: Session, name: str) -> None:
 def is_gone(error: DBAPIError) -> bool:
     """Whether the server was unreachable, closed the connection, or timed out on a lock: not an
     error of the statement."""
-    if not isinstance(error.orig, psycopg.Error):
+    state = getattr(error.orig, "sqlstate", "")  # that psycopg's errors have; None: no connection
+    if state == "":
         return False  # SQLite is a file: waiting does not help
-    state = error.orig.sqlstate
     # connection lost; server shutdown; idle in transaction; lock timeout
     return state is None or state.startswith(("08", "57P", "25P03", "55P03"))
 
@@ -98,6 +96,10 @@ def is_gone(error: DBAPIError) -> bool:
 def _create_engine(url: str, statement_seconds: float, idle_seconds: float) -> Engine:
     if make_url(url).get_backend_name() == "sqlite":
         return _sqlite_engine(url)
+    import psycopg  # with its C library, only where there is a PostgreSQL
+
+    from app.core.platform.connection_timeout import connection_class
+
     engine = create_engine(
         url,
         pool_pre_ping=True,

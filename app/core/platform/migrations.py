@@ -1,26 +1,36 @@
-"""Upgrades the tables of the database, and tells whether they are current."""
+"""Upgrades the tables of the database, and tells whether they are current.
 
+Alembic is imported only where there is something to upgrade: each start of the service asks.
+"""
+
+import re
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
 
 from app.core.platform.db import Database
 from app.core.platform.errors import DatabaseNewer
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 _SCRIPTS = Path(__file__).parents[3] / "migrations"
 _MIGRATION_SECONDS = 24 * 3600.0
 _LOCK_MS = 10_000
+_REVISION = re.compile(r'^(down_)?revision = "(\w+)"$', re.MULTILINE)
 
 
 def upgrade(db: Database, revision: str = "head") -> None:
     """Raises DatabaseNewer if a later release has upgraded the tables."""
+    if revision == "head" and is_current(db):
+        return
+    from alembic import command
+
     with _connection(db) as connection:
         found = current_revision(connection)
         if found is not None and not is_ancestor(found):
@@ -33,23 +43,45 @@ def upgrade(db: Database, revision: str = "head") -> None:
 
 
 def downgrade(db: Database, revision: str) -> None:
+    from alembic import command
+
     with _connection(db) as connection:
         command.downgrade(_config(connection), revision)
 
 
 def is_current(db: Database) -> bool:
     with db.engine.connect() as connection:
-        return current_revision(connection) == _scripts().get_current_head()
+        return current_revision(connection) == _head()
 
 
 def current_revision(connection: Connection) -> str | None:
     """The revision of the tables; None in an empty database."""
-    return MigrationContext.configure(connection).get_current_revision()
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return found
 
 
 def is_ancestor(revision: str) -> bool:
     """Whether this release has, or can upgrade from, this revision."""
-    return revision in {script.revision for script in _scripts().walk_revisions()}
+    return revision in _revisions()[0]
+
+
+def _head() -> str:
+    revisions, parents = _revisions()
+    (head,) = revisions - parents
+    return head
+
+
+@cache
+def _revisions() -> tuple[set[str], set[str]]:
+    """The revisions of all scripts, and those that another one follows."""
+    lines = [
+        line
+        for script in (_SCRIPTS / "versions").glob("*.py")
+        for line in _REVISION.findall(script.read_text())
+    ]
+    return {name for down, name in lines if not down}, {name for down, name in lines if down}
 
 
 def _connection(db: Database) -> AbstractContextManager[Connection]:
@@ -106,11 +138,9 @@ def _sqlite(db: Database) -> Iterator[Connection]:
             raw.execute("PRAGMA foreign_keys=ON")
 
 
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_config())
+def _config(connection: Connection) -> "Config":
+    from alembic.config import Config
 
-
-def _config(connection: Connection | None = None) -> Config:
     config = Config()
     config.set_main_option("script_location", str(_SCRIPTS))
     config.attributes["connection"] = connection

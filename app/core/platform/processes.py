@@ -32,6 +32,11 @@ def kill_with_parent() -> Callable[[], None] | None:
     return partial(die_with_parent, os.getpid()) if sys.platform == "linux" else None
 
 
+def import_paths() -> dict[str, str]:
+    """The environment with which a Python program finds the modules that this process finds."""
+    return {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
 def restrict_new_files(settings: "Settings") -> None:
     """Sets the umask of this process; processes that it starts inherit it."""
     os.umask(int(settings.umask, 8))

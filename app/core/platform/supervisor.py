@@ -40,9 +40,10 @@ class Supervisor:
             signal.signal(number, lambda *_: self.stopping.set())
         children = [_Child(name, command) for name, command in self.commands.items()]
         try:
-            while not self.stopping.wait(_POLL_SECONDS):
+            while not self.stopping.is_set():
                 for child in children:
                     self._check(child)
+                self.stopping.wait(_POLL_SECONDS)
         finally:
             self._stop(children)
 

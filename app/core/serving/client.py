@@ -2,14 +2,15 @@
 
 import asyncio
 import itertools
-import multiprocessing
 import os
 import socket
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ from app.core.platform.errors import (
     PredictorUnavailable,
     ServiceError,
 )
+from app.core.platform.processes import import_paths
 from app.core.platform.settings import Settings
-from app.core.serving import process as prediction_process
 from app.core.serving.admission import Admission
 from app.core.serving.ipc import IpcChannel, pack
 from app.core.serving.messages import (
@@ -47,6 +48,7 @@ from app.core.storage import open_storage
 _MAX_SENDS = 2  # of one message: what a process had not answered when it died is sent once more
 _RESTART_SECONDS = 0.5
 _PREPARE_SECONDS = 120.0
+_PROGRAM = ("-m", "app.core.serving")
 _DIED = "The prediction process died; a new one starts with the next request."
 log = structlog.get_logger()
 
@@ -69,7 +71,7 @@ class ServingObserver:
 
 @dataclass(frozen=True, eq=False)
 class _PredictionProcess:
-    process: BaseProcess
+    process: subprocess.Popen[bytes]
     channel: IpcChannel
 
 
@@ -217,7 +219,7 @@ class Serving:
         if self._running is not None:
             ended, self._running = self._running, None
             ended.process.kill()
-            ended.process.join()
+            ended.process.wait()
             ended.channel.close()
 
     def _send(self, key: int | ModelFiles, message: ToProcess) -> "asyncio.Future[Result]":
@@ -251,17 +253,20 @@ class Serving:
         finally:
             self._starting = None
 
-    def _start_process(self) -> tuple[BaseProcess, socket.socket]:
-        context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
+    def _start_process(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         ours, theirs = socket.socketpair()
-        with theirs:
-            process = context.Process(  # a daemon: it is not joined at exit
-                target=prediction_process.main,
-                args=(self._settings, theirs, os.getpid()),
-                name="temi-serving",
-                daemon=True,
-            )
-            process.start()
+        try:
+            with theirs:
+                process = subprocess.Popen(
+                    [sys.executable, *_PROGRAM, str(theirs.fileno()), str(os.getpid())],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    env=os.environ | import_paths(),
+                )
+            ours.sendall(pack(self._settings))
+        except BaseException:
+            ours.close()
+            raise
         return process, ours
 
     def _on_exit(self, channel: IpcChannel) -> None:
@@ -269,6 +274,7 @@ class Serving:
         if self._running is None or self._running.channel is not channel:
             return  # closed on purpose
         self._running.process.kill()  # it may live, but without a channel it is of no use
+        threading.Thread(target=self._running.process.wait, daemon=True).start()
         self._running = None
         self._loaded.clear()
         if not self._pending:

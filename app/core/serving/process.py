@@ -3,6 +3,7 @@ API stays responsive. On a CPU it does not load torch, which takes about a gigab
 
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,9 +20,15 @@ from app.core.serving.predictor import Predictor
 _IDLE_CHECK_SECONDS = 1.0
 
 
-def main(settings: Settings, connection: socket.socket, parent_pid: int) -> None:
-    """Runs until the API closes the connection, or until the process has been idle for long."""
-    die_with_parent(parent_pid)
+def main() -> None:
+    """Command line: socket, pid of the parent. The first message is the settings.
+
+    Runs until the API closes the connection, or until the process has been idle for long.
+    """
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    die_with_parent(int(sys.argv[2]))
+    messages = receive(connection)
+    settings: Settings = next(messages)
     configure_logging(settings)
     lock = threading.Lock()
 
@@ -33,7 +40,7 @@ def main(settings: Settings, connection: socket.socket, parent_pid: int) -> None
     adopt_libraries()
     threadpool_limits(1, "blas")  # several images and batches are computed at once
     threading.Thread(target=_exit_when_idle, args=(predictor,), daemon=True).start()
-    messages, lock_reader = receive(connection), threading.Lock()
+    lock_reader = threading.Lock()
     other = threading.Thread(
         target=_handle_all, args=(messages, lock_reader, predictor), daemon=True
     )

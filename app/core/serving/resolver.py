@@ -14,9 +14,9 @@ from typing import Any
 import structlog
 
 from app.core.clusterings.names import ModelClusters, current_clusters
-from app.core.models import resolve
 from app.core.models.calibrations import current_calibration
 from app.core.models.files import ModelFiles
+from app.core.models.versions import resolve
 from app.core.platform.db import Database
 from app.core.serving.client import Serving
 from temi.calibration import Calibration

@@ -14,8 +14,8 @@ import torch
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from app.core.models import add_version, resolve
 from app.core.models.files import ModelFiles, load_model
+from app.core.models.versions import add_version, resolve
 from app.core.platform.settings import Settings
 from app.core.runtime import Runtime
 from temi.backbones.embedding import embed_images

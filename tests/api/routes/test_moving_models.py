@@ -10,11 +10,11 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
-from app.core.models import add_version
+from app.core.models.versions import add_version
 from app.core.platform.tables import ModelVersion
 from app.core.runtime import Runtime
-from app.core.serving import Serving
 from app.core.serving import resolver as resolvers
+from app.core.serving.client import Serving
 from app.core.serving.resolver import ModelResolver
 from tests.api.conftest import Json
 from tests.images import png_bytes
@@ -153,12 +153,13 @@ def _forget_loaded(client: TestClient) -> None:
     serving: Serving = client.app.state.serving  # type: ignore[attr-defined]
     if serving._running is not None:
         serving._running.process.kill()
-        serving._running.process.join()
+        serving._running.process.wait()
     wait_until(lambda: not serving.loaded())
 
 
 def _set_alias_in_database(runtime: Runtime, version: int) -> None:
-    from app.core.models import get_model, set_alias
+    from app.core.models.aliases import set_alias
+    from app.core.models.versions import get_model
 
     with runtime.db.write() as session:
         model = get_model(session, "default", "colors")

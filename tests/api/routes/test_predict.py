@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.core.runtime import Runtime
-from app.core.serving import Serving
+from app.core.serving.client import Serving
 from tests.api.conftest import COLORS, Json, store_clustering
 from tests.images import ZIP, jpeg_bytes, png_bytes
 from tests.trained import EACH
@@ -210,7 +210,7 @@ def test_a_killed_prediction_process_is_replaced(client: TestClient) -> None:
     before = _predict(client, ("a", png_bytes()))
     assert serving._running is not None
     serving._running.process.kill()
-    serving._running.process.join()
+    serving._running.process.wait()
     assert _predict(client, ("a", png_bytes())) == before
 
 

@@ -14,8 +14,8 @@ from app.core.backup.files import image_keys
 from app.core.clusterings.deletion import delete_clustering
 from app.core.datasets.changes import delete_images
 from app.core.gathering.keeping import Refusal, keep_refused
-from app.core.models import add_version, get_model
 from app.core.models.deletion import delete_model
+from app.core.models.versions import add_version, get_model
 from app.core.platform.settings import Settings
 from app.core.platform.tables import BlobDeletion, Dataset, Image, RefusedImage
 from app.core.runtime import Runtime

@@ -13,11 +13,16 @@ from tests.waiting import LONG_SECONDS
 
 
 @pytest.fixture(params=["filesystem", "redis"])
-def celery(request: pytest.FixtureRequest, make_settings: MakeSettings) -> Iterator[Celery]:
+def broker(request: pytest.FixtureRequest, make_settings: MakeSettings) -> Settings:
     changes = {}
     if request.param == "redis":
         changes["broker_url"] = request.getfixturevalue("redis_url")
-    yield from _celery(make_settings(**changes))
+    return make_settings(**changes)
+
+
+@pytest.fixture
+def celery(broker: Settings) -> Iterator[Celery]:
+    yield from _celery(broker)
 
 
 @pytest.fixture
@@ -46,17 +51,18 @@ def test_a_notification_is_delivered(celery: Celery) -> None:
     assert sorted(received) == [(RUN_JOB, ["job_1"]), (RUN_JOB, ["job_2"])]
 
 
-def test_the_check_of_a_reachable_broker(celery: Celery) -> None:
-    check_broker(celery)
+def test_the_check_of_a_reachable_broker(broker: Settings) -> None:
+    check_broker(broker)
 
 
 def test_an_unreachable_broker_raises_nothing(dead_celery: Celery) -> None:
     publish_notification(dead_celery, "job_1", "cpu")  # raises nothing
 
 
-def test_the_check_of_an_unreachable_broker(dead_celery: Celery) -> None:
+def test_the_check_of_an_unreachable_broker(make_settings: MakeSettings) -> None:
+    settings = make_settings(broker_url=f"redis://127.0.0.1:{free_port()}/0")
     with pytest.raises(Exception, match="refused"):
-        check_broker(dead_celery)
+        check_broker(settings)
 
 
 def test_a_missing_broker_folder_raises_nothing(settings: Settings) -> None:

@@ -2,7 +2,7 @@
 
 from sqlalchemy import select
 
-from app.core import models as registry
+from app.core.models import registry
 from app.core.platform.tables import ModelAliasChange
 from app.core.runtime import Runtime
 

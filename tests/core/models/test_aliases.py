@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.core import models as registry
+from app.core.models import registry
 from app.core.models.deletion import delete_version
 from app.core.platform.errors import InvalidRequest, NotFound, NothingToRollBack
 from app.core.platform.tables import ModelAliasChange

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from app.core import models as registry
-from app.core.models import calibrations
+from app.core.models import calibrations, registry
 from app.core.models.calibrations import (
     add_calibration,
     current_calibration,

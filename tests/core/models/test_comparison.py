@@ -6,9 +6,9 @@ import pytest
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sqlalchemy import delete, event
 
-from app.core import models as registry
 from app.core.clusterings.operations import Exclude, Merge, Rename
 from app.core.clusterings.rows import Assigned, add_assignments, add_clusters, refresh_clusters
+from app.core.models import registry
 from app.core.models.comparison import Comparison, compare
 from app.core.platform.errors import InvalidRequest, NotFound, NotPredicted
 from app.core.platform.ids import new_id

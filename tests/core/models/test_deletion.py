@@ -6,10 +6,9 @@ from contextlib import suppress
 import pytest
 from sqlalchemy import select
 
-from app.core import models as registry
 from app.core.jobs.lifecycle import create_job
 from app.core.jobs.requests.predict import PredictCreate
-from app.core.models import deletion
+from app.core.models import deletion, registry
 from app.core.platform.errors import NotFound, VersionInUse
 from app.core.platform.tables import Clustering, Dataset, Job, Model, ModelVersion
 from app.core.runtime import Runtime

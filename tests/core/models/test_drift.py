@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.core import models as registry
+from app.core.models import registry
 from app.core.models.deletion import delete_version
 from app.core.models.drift import Bucket, Drift, add_counts, read_drift, stability_index, tenth
 from app.core.platform.tables import Model, ModelVersion, PredictionCount

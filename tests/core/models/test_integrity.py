@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from app.core import models as registry
+from app.core.models import registry
 from app.core.platform.errors import ModelIntegrity
 from app.core.runtime import Runtime
 from app.core.storage import Storage

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core import models as registry
+from app.core.models import registry
 from app.core.platform.errors import InvalidRequest, NotFound
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob

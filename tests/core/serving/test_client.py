@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from app.core.models.files import ModelFiles
 from app.core.platform.errors import PredictorUnavailable, ServiceError
 from app.core.platform.settings import Settings
-from app.core.serving import ModelFiles, Serving
+from app.core.serving.client import Serving
 
 _MODEL = ModelFiles(
     folder="models/none",

@@ -7,10 +7,10 @@ from sqlalchemy import select
 from app.core.jobs.requests.finetune import FinetuneCreate
 from app.core.jobs.requests.predict import PredictCreate
 from app.core.models import files as model_files
+from app.core.models.files import ModelFiles
 from app.core.platform.errors import InvalidRequest, ModelIntegrity
 from app.core.platform.tables import Job, ModelVersion
 from app.core.runtime import Runtime
-from app.core.serving import ModelFiles
 from temi.finetune import Finetuner
 from tests.conftest import MakeSettings
 from tests.worker.conftest import Claimed

@@ -9,8 +9,8 @@ from app.core.clusterings.deletion import delete_clustering
 from app.core.jobs.finished import delete_job
 from app.core.jobs.requests.predict import PredictCreate
 from app.core.jobs.requests.sweep import SweepCreate
-from app.core.models import resolve
 from app.core.models.files import ModelFiles, verify_files
+from app.core.models.versions import resolve
 from app.core.platform.tables import Assignment, Clustering, Dataset, Job, ModelVersion
 from app.core.runtime import Runtime
 from tests.conftest import MakeSettings

@@ -12,10 +12,10 @@ from app.api.http.auth import ApiKeyAuth, AuthenticatedRoute
 from app.api.http.dependencies import ResolverDep, ServingDep, SessionDep, TenantDep
 from app.api.http.errors import InferenceProblem, responses
 from app.core.clusterings.names import current_clusters
-from app.core.models import resolve
 from app.core.models.queries import version_numbers
+from app.core.models.versions import resolve
 from app.core.platform.errors import ModelLoading
-from app.core.serving import Serving
+from app.core.serving.client import Serving
 from app.core.serving.resolver import ResolvedModel
 
 ModelName = Annotated[str, Path(max_length=170, description="`name` or `name@alias`.")]

@@ -11,8 +11,8 @@ from app.api import schemas
 from app.api.routes.oip import binary
 from app.api.routes.oip.requests import Inference
 from app.core.platform.errors import ImageRejected, InvalidRequest
-from app.core.serving import Outcome
 from app.core.serving.abstention import NONE_OF_THESE, is_novel
+from app.core.serving.messages import Outcome
 from app.core.serving.resolver import ResolvedModel
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float32]

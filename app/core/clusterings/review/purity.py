@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
 
 Floats = npt.NDArray[np.float64]
 CONFIDENCE = 0.95
@@ -116,6 +115,8 @@ def most_wrong(unreviewed: Floats, sampled: Floats, wrong: Floats, confidence: f
 def _beta_binomial_quantile(count: Floats, a: Floats, b: Floats, probability: float) -> Floats:
     """A beta distribution with the same mean and variance, times the count: closed, and smooth in
     sample sizes that are no integers."""
+    from scipy.special import betaincinv  # loads a hundred modules, to review only
+
     a, b = np.maximum(a, _SMALLEST), np.maximum(b, _SMALLEST)
     total = a + b
     narrowed = np.maximum(total * (count - 1) / np.maximum(count + total, 1), _SMALLEST)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln, gammaln
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -70,9 +69,13 @@ def _log_likelihood(count: Floats, n: Floats, k: Floats, number: Floats) -> Floa
 
 def _log_mixture(n: Floats, k: Floats) -> Floats:
     """The same, if the number is drawn from the prior."""
+    from scipy.special import betaln  # loads a hundred modules, to review only
+
     a, b = _PRIOR_WRONG, _PRIOR_RIGHT
     return np.asarray(_log_choose(n, k) + betaln(k + a, n - k + b) - betaln(a, b), np.float64)
 
 
 def _log_choose(n: Floats, k: Floats) -> Floats:
+    from scipy.special import gammaln  # as above
+
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1), np.float64)

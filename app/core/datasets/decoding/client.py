@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from app.core.datasets.decoding.headers import DecodeLimits, MiB
+from app.core.platform.processes import import_paths
 
 PROGRAM = ("-m", "app.core.datasets.decoding.process")
 _START_SECONDS = 60.0  # a machine may be very busy
@@ -159,8 +160,9 @@ def _open_shared_file() -> int:
 
 
 def _environment() -> dict[str, str]:
-    return os.environ | {
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    return {
+        **os.environ,
+        **import_paths(),
         # Numpy's BLAS is not used here; each of its threads would allocate buffers.
         "OPENBLAS_NUM_THREADS": "1",
         # Large blocks are returned to the system at once, or the memory limit would be imprecise.

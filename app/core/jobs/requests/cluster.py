@@ -18,8 +18,8 @@ from app.core.jobs.requests.training import (
     count_training_images,
     resolve_training,
 )
-from app.core.models import check_name, slug
 from app.core.models.backbones import check_usable_backbone
+from app.core.models.names import check_name, slug
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.settings import Settings
 from app.core.platform.tables import Dataset, Job

@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 from app.core.jobs.lifecycle import create_job
 from app.core.jobs.requests import base
 from app.core.jobs.requests.training import check_steps, config_settings, refusing_invalid_config
-from app.core.models import check_name, resolve
+from app.core.models.names import check_name
+from app.core.models.versions import resolve
 from app.core.platform.errors import NotFound
 from app.core.platform.tables import Dataset, Job
 from temi.config import TrainConfig

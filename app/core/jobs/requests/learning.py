@@ -7,8 +7,8 @@ from sqlalchemy.orm import Session
 
 from app.core.clusterings.constraints import has_answers, kept_clusters
 from app.core.clusterings.rows import get_clustering
-from app.core.models import get_model, get_version
 from app.core.models.files import BACKBONE_FILE
+from app.core.models.versions import get_model, get_version
 from app.core.platform.errors import InvalidRequest, NotFound
 from app.core.platform.tables import Clustering, Dataset
 from temi.config import MAX_CONSENSUS_CLUSTERS

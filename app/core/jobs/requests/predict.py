@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 from app.core.clusterings.extension import find_extendable
 from app.core.jobs.lifecycle import create_job
 from app.core.jobs.requests import base
-from app.core.models import resolve
 from app.core.models.files import NOVELTY_FILE
+from app.core.models.versions import resolve
 from app.core.platform.errors import InvalidRequest
 from app.core.platform.tables import Job
 

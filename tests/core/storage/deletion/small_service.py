@@ -6,14 +6,13 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.core import models as registry
 from app.core.clusterings.deletion import delete_clustering
 from app.core.datasets.changes import delete_dataset, delete_images
 from app.core.datasets.embeddings import add_embedding
 from app.core.datasets.rows import create_dataset, fingerprint, get_dataset
 from app.core.jobs.finished import delete_job
 from app.core.jobs.lifecycle import create_job
-from app.core.models import deletion
+from app.core.models import deletion, registry
 from app.core.platform.ids import new_id
 from app.core.platform.tables import (
     OPEN,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from app.core.datasets.embeddings import add_embedding
 from app.core.jobs.lifecycle import create_job
-from app.core.models import add_version
 from app.core.models.deletion import delete_version
+from app.core.models.versions import add_version
 from app.core.platform.tables import Clustering, Dataset, Embedding, Job
 from app.core.runtime import Runtime
 from app.core.storage import store_blob
