@@ -14,7 +14,9 @@ MAX_AUTO_CLUSTERS = 200  # that are considered if the number is to be found
 _MAX_SMOOTHED = 4_000_000  # images whose smoothed rows are held in memory
 _MANY_IMAGES = 100_000  # from here on fewer neighbors are mined, to save memory and time
 # Images of an average cluster: if it is smaller, the graph's 10 neighbors leave the cluster.
-_SMOOTHED_CLUSTER = 20
+_SMALL_CLUSTER = 20
+_BETA = 0.6
+_BETA_OF_SMALL_CLUSTERS = 0.85  # chosen on fruit and signs (docs/quality.md)
 _TEAM = 8  # heads
 
 ObjectiveName = Literal["temi", "wpmi", "pmi", "scan"]  # all but the first for comparison
@@ -42,7 +44,9 @@ class TrainConfig:
     # The model: all heads joined, or the one with the lowest loss, as in the paper. None: joined,
     # unless there are very many clusters.
     select: Selection | None = None
-    beta: float = 0.6  # the paper's value for balanced use of all clusters
+    # None: 0.6, the paper's value for balanced use of all clusters; 0.85 if clusters are small, as
+    # sets of so few images per cluster are hardly ever balanced.
+    beta: float | None = None
     scan_entropy_weight: float = 4.0  # for scan only; from the paper's grid search
     temperature: float = 0.1  # the same for student and teacher
     # None: 128 and 64, as accurate as the paper's 512 and 256 at a tenth of the time; these for
@@ -78,6 +82,7 @@ class TrainConfig:
             "n_neighbors": 50,
             "smoothing": False,
             "select": "lowest_loss",
+            "beta": _BETA,
             "hidden_dim": 512,
             "bottleneck_dim": 256,
             "batch_size": 512,
@@ -116,16 +121,18 @@ class TrainConfig:
         few = self.n_clusters <= MAX_CONSENSUS_CLUSTERS
         select = self.select or ("consensus" if few else "lowest_loss")
         hidden, bottleneck = self.head_dims
+        large = n_images >= _SMALL_CLUSTER * self.n_clusters
         smoothing = self.smoothing
         if smoothing is None:
-            large = n_images >= _SMOOTHED_CLUSTER * self.n_clusters
             smoothing = few and large and n_images <= _MAX_SMOOTHED
+        beta = _BETA if large or select != "consensus" else _BETA_OF_SMALL_CLUSTERS
         neighbors = self._default_neighbors(n_images, smoothing)
         return replace(
             self,
             n_teams=min(self.n_teams or self._default_teams(select), self.n_heads),
             smoothing=smoothing,
             select=select,
+            beta=beta if self.beta is None else self.beta,
             hidden_dim=hidden,
             bottleneck_dim=bottleneck,
             n_neighbors=min(self.n_neighbors or neighbors, n_images - 1),
@@ -250,13 +257,13 @@ def _validate(config: TrainConfig) -> None:
     _within(config, "cooldown", lambda v: 0.0 <= v <= 1.0, "from 0 to 1")
     _within(config, "weight_decay", lambda v: v >= 0.0, "at least 0")
     for name in ("occupancy_momentum", "teacher_momentum"):
-        if getattr(config, name) is None and name in _OPTIONAL:
-            continue
         _within(config, name, lambda v: 0.0 <= v < 1.0, "at least 0 and below 1")
 
 
 def _within(config: TrainConfig, name: str, allowed: Any, text: str) -> None:
     value = getattr(config, name)
+    if value is None and name in _OPTIONAL:
+        return
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value) or not allowed(value):
         raise InvalidConfig(name, f"must be a number {text}, not {value!r}")

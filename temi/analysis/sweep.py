@@ -40,9 +40,9 @@ def sweep_beta(
     # Validates all settings before the first training, which takes minutes.
     # One head each: how confident a consensus is says little about beta.
     select = config.select or "lowest_loss"
-    configs = [replace(config, beta=beta, select=select) for beta in sorted(set(betas))]
+    configs = {beta: replace(config, beta=beta, select=select) for beta in sorted(set(betas))}
     points = []
-    for index, one in enumerate(configs):
+    for index, (beta, one) in enumerate(configs.items()):
         figures = train_once(
             features,
             neighbors,
@@ -51,7 +51,7 @@ def sweep_beta(
             device=device,
             progress=_part_of(progress, index, len(configs)),
         )
-        points.append(BetaPoint(beta=one.beta, **asdict(figures)))
+        points.append(BetaPoint(beta=beta, **asdict(figures)))
     return BetaCurve(n_clusters=config.n_clusters, points=tuple(points))
 
 

@@ -112,11 +112,29 @@ def test_given_settings_are_kept() -> None:
         teacher_momentum=0.5,
         smoothing=False,
         select="lowest_loss",
+        beta=0.7,
         hidden_dim=30,
         bottleneck_dim=20,
     )
 
     assert config.resolve(1000) == config
+
+
+@pytest.mark.parametrize(
+    ("n_images", "settings", "beta"),
+    [
+        (199, {}, 0.85),  # fewer than 20 images in an average cluster
+        (200, {}, 0.6),
+        (199, {"beta": 0.7}, 0.7),
+        (199, {"select": "lowest_loss"}, 0.6),  # as in the paper
+        (2000, {"n_clusters": 1001}, 0.6),  # too many for a consensus
+    ],
+)
+def test_clusters_are_less_balanced_if_they_are_small(
+    n_images: int, settings: dict[str, Any], beta: float
+) -> None:
+    assert TrainConfig(**({"n_clusters": 10} | settings)).resolve(n_images).beta == beta
+    assert TrainConfig.paper(n_clusters=10).resolve(n_images).beta == 0.6
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ class Objective(Protocol):
 def make_objective(config: TrainConfig) -> Objective:
     if config.objective == "scan":
         return Scan(entropy_weight=config.scan_entropy_weight)
+    assert config.beta is not None  # it is resolved
     if config.objective == "temi":
         return Temi(beta=config.beta, n_teams=config.n_teams or 1)
     return {"pmi": Pmi, "wpmi": Wpmi}[config.objective](beta=config.beta)
