@@ -4,8 +4,11 @@ from pydantic import BaseModel, ConfigDict
 
 
 class ApiModel(BaseModel):
-    # `model` is a field name of the wire format, not pydantic's own.
-    model_config = ConfigDict(frozen=True, extra="ignore", protected_namespaces=())
+    # A command uses few of the classes: each is built when it is first used. `model` is a field
+    # name of the wire format, not pydantic's own.
+    model_config = ConfigDict(
+        defer_build=True, frozen=True, extra="ignore", protected_namespaces=()
+    )
 
 
 class ErrorInfo(ApiModel):

@@ -45,3 +45,14 @@ def test_the_command_enforces_the_limits(settings: Settings, workers: int) -> No
         client.close()
         process.terminate()
         assert process.wait(LONG_SECONDS) in (0, -signal.SIGTERM)
+
+
+def test_the_api_starts_without_what_few_requests_need() -> None:
+    """Each of these takes up to a second of a processor."""
+    code = """
+import sys
+import app.main
+large = ("torch", "celery", "alembic", "psycopg", "pyarrow", "scipy", "sklearn", "matplotlib")
+assert not [name for name in large if name in sys.modules]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

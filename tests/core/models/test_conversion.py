@@ -94,7 +94,10 @@ from app.core.models.conversion import load_served_model
 
 backbone, *_ = load_served_model(*pickle.load(sys.stdin.buffer))
 backbone.embed(backbone.preprocessing.new_batch(2), 2)
-large = ("torch", "timm", "sklearn", "celery", "fastapi", "matplotlib", "pyarrow")
+large = (
+    *("torch", "timm", "sklearn", "celery", "fastapi", "matplotlib", "pyarrow"),
+    *("sqlalchemy", "psycopg"),
+)
 assert not [name for name in large if name in sys.modules]
 """
     given = pickle.dumps((files, runtime.settings))

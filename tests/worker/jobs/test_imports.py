@@ -8,7 +8,7 @@ import pytest
 from worker.jobs import ENTRIES
 
 _LARGE = ("torch", "timm", "torchvision", "torch._dynamo", "sklearn", "openTSNE", "matplotlib")
-_SERVICE = ("celery", "fastapi")
+_SERVICE = ("celery", "fastapi", "alembic", "psycopg")
 _CHECK = """
 import pkgutil, sys
 import {process}
