@@ -63,6 +63,7 @@ def test_a_short_api_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("TEMI_DEVICE", "gpu"),
         ("TEMI_PORT", "0"),
         ("TEMI_LOG_FORMAT", "xml"),
         ("TEMI_MAX_BAD_FRACTION", "1.5"),

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 from pathlib import Path
 from typing import Self
 
@@ -117,6 +118,13 @@ class JobSettings(BaseSettings):
         default=None,
         description="Signs webhooks (Standard Webhooks): `whsec_` and base64 of 24 to 64 bytes.",
     )
+
+    @field_validator("device")
+    @classmethod
+    def _check_device(cls, device: str) -> str:
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+            raise ValueError("must be auto, cpu, cuda or cuda:N")
+        return device
 
     @field_validator("worker_takes")
     @classmethod
