@@ -57,7 +57,7 @@ def test_rolling_restart(start_any_site: StartSite, archives: Path, promises: Pr
         crashed = [row for row in rows if row.crashes]
         engine = site.runtime.db.engine.name
     cluster_id, probability = users.predictions[0]
-    # the last bits may differ: each process chooses the fastest backend itself
+    # the last bits may differ: a batch of another size may be rounded differently
     different = [
         found
         for found in users.predictions
