@@ -5,7 +5,9 @@ import io
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from temi_client import TemiClient
@@ -37,6 +39,19 @@ def test_new_photos_are_predicted(
         result = results.filter(has_text=path.name)
         expect(result.locator("strong")).to_have_text(prediction.label)
         expect(result.get_by_text("Nearest photos of the training")).to_be_visible()
+
+
+def test_foreign_photos_are_refused(visits: Visits, made: Made, tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (128, 128, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(tmp_path / "noise.png")
+    page = visits.open(f"#/models/{made.model}")
+    page.get_by_label("Refuse foreign photos").select_option("0.01")
+    page.locator("input[type=file]").set_input_files(tmp_path / "noise.png")
+    expect(page.get_by_role("article", name="noise.png").locator("strong")).to_have_text(
+        "none of these"
+    )
+    page.get_by_text("The same from a program").click()
+    expect(page.get_by_label("Call", exact=True)).to_contain_text("false_alarm_rate=0.01")
 
 
 def test_a_file_that_is_no_photo_has_a_reason(visits: Visits, made: Made, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ interface Call {
   version: number | null;
   withKey: boolean;
   neighbors: number;
+  falseAlarmRate: number | null; // of refused photos; null refuses none
 }
 
 function path(call: Call): string {
@@ -17,7 +18,7 @@ function path(call: Call): string {
 }
 
 export function curlCall(call: Call): string {
-  const lines = [`curl ${shell(`${call.origin}${path(call)}?top_k=3&neighbors=${call.neighbors}`)}`];
+  const lines = [`curl ${shell(`${call.origin}${path(call)}?top_k=3&neighbors=${call.neighbors}${call.falseAlarmRate ? `&false_alarm_rate=${call.falseAlarmRate}` : ""}`)}`];
   if (call.withKey) lines.push(`  -H "Authorization: Bearer $TEMI_API_KEY"`);
   lines.push("  -F files=@photo.jpg");
   return lines.join(" \\\n");
@@ -29,7 +30,7 @@ export function pythonCall(call: Call): string {
 
 answer = httpx.post(
     ${JSON.stringify(`${call.origin}${path(call)}`)},
-    params={"top_k": 3, "neighbors": ${call.neighbors}},
+    params={"top_k": 3, "neighbors": ${call.neighbors}${call.falseAlarmRate ? `, "false_alarm_rate": ${call.falseAlarmRate}` : ""}},
     files=[("files", open("photo.jpg", "rb"))],${headers}
     timeout=60,
 )
