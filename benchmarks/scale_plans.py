@@ -224,8 +224,18 @@ def summary(query: Query) -> str:
 
 def full_plans(case: Case) -> str:
     """Return the complete plans of a case as Markdown."""
-    plans = ("\n".join(["```", *query.lines, "```"]) for query in case.queries)
+    plans = ("\n".join(["```", *map(_shorten_lists, query.lines), "```"]) for query in case.queries)
     return "\n\n".join([f"## {case.name[:1].upper()}{case.name[1:]}", *plans]) + "\n"
+
+
+def _shorten_lists(line: str) -> str:
+    """Leave all but the first value of a long list out."""
+
+    def shorten(found: re.Match[str]) -> str:
+        values = found[1].split(",")
+        return f"{{{values[0]}, and {len(values) - 1} more}}" if len(values) > 5 else found[0]
+
+    return re.sub(r"\{([^{}]*)\}", shorten, line)
 
 
 def _get(path: str, **query: Any) -> Callable[[TestClient, Runtime], None]:
