@@ -155,16 +155,29 @@ class BatchScheduler:
             worker.join()
 
     def _run_worker(self) -> None:
-        while True:
-            with self._changed:
-                while not self._closed and (not self._queues or self._busy >= self._threads):
-                    self._changed.wait()
-                if self._closed:
-                    return
-                items = self._take_batch()
-                self._busy += 1
-                alone = self._busy == 1 and not self._queues
-            self._run_batch(items, self._threads if alone else 1)
+        while self._wait_for_items():
+            self._run_next_batch()
+
+    def _wait_for_items(self) -> bool:
+        """False if the scheduler was closed. While the thread waits here it holds no items, whose
+        model could not be unloaded."""
+        with self._changed:
+            while not self._closed and not self._can_start:
+                self._changed.wait()
+            return not self._closed
+
+    @property
+    def _can_start(self) -> bool:
+        return bool(self._queues) and self._busy < self._threads
+
+    def _run_next_batch(self) -> None:
+        with self._changed:
+            if not self._can_start:
+                return  # another thread was faster
+            items = self._take_batch()
+            self._busy += 1
+            alone = self._busy == 1 and not self._queues
+        self._run_batch(items, self._threads if alone else 1)
 
     def _run_batch(self, items: list[_Item], threads: int) -> None:
         """The caller has counted itself as busy."""

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -303,6 +304,21 @@ def test_an_idle_model_is_unloaded(
     wait_until(lambda: predictor.is_idle, "nothing is loaded")
     predictor.handle(_request(2, files("m"), png(1)))
     assert isinstance(replies.wait(2)[2], PredictResult)
+
+
+def test_an_unloaded_model_frees_its_memory(
+    make_predictor: MakePredictor, replies: Replies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The threads that computed its last batches do not hold it."""
+    monkeypatch.setattr(predictors, "_IDLE_CHECK_SECONDS", 0.05)
+    predictor, model = make_predictor(), files("m")
+    for number in range(20):
+        predictor.handle(_request(number, model, png(number)))
+    replies.wait(*range(20))
+    backbone = weakref.ref(predictor._models._models[model].shared.backbone)
+    _make_impatient(predictor)
+    replies.wait_for(Unloaded)
+    wait_until(lambda: backbone() is None, "the backbone is gone")
 
 
 def test_loaded_reports_the_backend(make_predictor: MakePredictor, replies: Replies) -> None:
