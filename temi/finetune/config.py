@@ -55,9 +55,10 @@ class FinetuneConfig:
     @classmethod
     def of(cls, trained_with: TrainConfig, **overrides: Any) -> "FinetuneConfig":
         """Take objective, pairs and seed from the training of the heads."""
-        taken = {name: getattr(trained_with, name) for name in _FROM_TRAINING}
+        chosen = {name: getattr(trained_with, name) for name in _FROM_TRAINING}
+        taken = {name: value for name, value in chosen.items() if value is not None}
         if trained_with.smoothing:  # its pairs are neighbors by smoothed rows, which are purer
-            del taken["n_neighbors"]
+            taken.pop("n_neighbors", None)
         return cls(**(taken | overrides))
 
     def as_training(self, *, n_clusters: int) -> TrainConfig:

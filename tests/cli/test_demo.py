@@ -115,6 +115,6 @@ def test_a_service_that_does_not_start_is_reported_with_its_log(
     answer = CliRunner().invoke(app, ["--server", no_server, "demo"])
     assert answer.exit_code == 1
     assert "The service ended with exit code" in answer.stderr
-    assert "log_format" in answer.stderr
+    assert "TEMI_LOG_FORMAT" in answer.stderr
     children = psutil.Process().children(recursive=True)
     assert not any("app.cli.main" in child.cmdline() for child in children)

@@ -84,7 +84,7 @@ def second(any_runtime: Runtime, first: Stored) -> Stored:
     _version(
         any_runtime,
         stored.clustering_id,
-        config={"n_heads": 4, "beta": 0.6},
+        config={"n_heads": 4, "temperature": 0.1},
         temperature=0.2,
         metrics={"temi": {"accuracy": 0.75, "matching": "text"}, "kmeans": None},
     )
@@ -118,7 +118,7 @@ def test_differences_of_the_versions(any_runtime: Runtime, second: Stored) -> No
     assert configuration["temperature"] == (0.1, 0.2)
     assert configuration["config.n_heads"] == (16, 4)
     assert configuration["config.steps"] == (100, None)
-    assert not configuration.keys() & {"backbone", "config.beta", "n_clusters"}
+    assert not configuration.keys() & {"backbone", "config.temperature", "n_clusters"}
     metrics = {d.path: (d.left, d.right) for d in found.metrics}
     assert metrics == {"temi.accuracy": (0.5, 0.75), "temi.nmi": (0.4, None)}
     names = [(d.path, d.left, d.right) for d in found.cluster_names]

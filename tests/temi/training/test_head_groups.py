@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 
 def config(**changes: object) -> TrainConfig:
     small = {"n_heads": 5, "hidden_dim": 8, "bottleneck_dim": 4, "batch_size": 6, "steps": 10}
-    return TrainConfig.from_dict({"n_clusters": 3} | small | changes)
+    return TrainConfig.from_dict({"n_clusters": 3, "beta": 0.6} | small | changes)
 
 
 def groups(sizes: list[int], settings: TrainConfig) -> list[HeadGroup]:
