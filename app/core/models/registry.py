@@ -9,11 +9,10 @@ from app.core.models.aliases import (
     set_alias,
 )
 from app.core.models.files import read_verified
-from app.core.models.names import LATEST, check_alias, check_name, slug
+from app.core.models.names import check_alias, check_name
 from app.core.models.versions import add_version, get_model, get_version, resolve
 
 __all__ = [
-    "LATEST",
     "add_version",
     "alias_changes",
     "aliases",
@@ -27,5 +26,4 @@ __all__ = [
     "rollback_alias",
     "rollback_target",
     "set_alias",
-    "slug",
 ]

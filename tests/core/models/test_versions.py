@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.models import registry
+from app.core.models.names import slug
 from app.core.platform.errors import InvalidRequest, NotFound
 from app.core.runtime import Runtime
 from tests.core.conftest import MakeJob
@@ -62,7 +63,7 @@ def test_another_tenants_model_is_not_found(any_runtime: Runtime, make_job: Make
 
 @given(st.text(max_size=150))
 def test_any_text_gives_a_model_name(text: str) -> None:
-    name = registry.slug(text)
+    name = slug(text)
     assert registry.check_name(name) == name
 
 

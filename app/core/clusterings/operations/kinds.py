@@ -1,5 +1,6 @@
 """The kinds of operations, and how each changes clusters and images."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -33,7 +34,7 @@ class Merge:
 
     def apply(self, editor: ClusteringEditor) -> dict[str, Any]:
         if len(set(self.cluster_ids)) < len(self.cluster_ids):
-            twice = next(one for one in self.cluster_ids if self.cluster_ids.count(one) > 1)
+            twice = Counter(self.cluster_ids).most_common(1)[0][0]
             raise InvalidRequest.field("cluster_ids", f"names cluster {twice} twice")
         clusters = editor.clusters("cluster_ids", self.cluster_ids)
         if self.into is not None and self.into not in self.cluster_ids:

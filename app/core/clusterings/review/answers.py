@@ -1,5 +1,6 @@
 """Answers of people: stored, and applied to the clustering if they name another cluster."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -130,7 +131,7 @@ def withdraw_answer(
 def _check(session: Session, clustering: Clustering, answers: Sequence[Answer]) -> None:
     ids = [one.image_id for one in answers]
     if len(set(ids)) < len(ids):
-        twice = next(one for one in ids if ids.count(one) > 1)
+        twice = Counter(ids).most_common(1)[0][0]
         raise InvalidRequest.field("answers", f"names the image {twice} twice")
     active = {cluster.cluster_id for cluster in active_clusters(session, clustering.id)}
     for number, one in enumerate(answers):
